@@ -16,6 +16,7 @@
 #include "launcher/probes/host_probe.h"
 #include "launcher/probes/pair_measure.h"
 #include "src/base/environment.h"
+#include "src/net/interfaces.h"
 #include "src/process/birth.h"
 #include "src/process/command.h"
 
@@ -27,12 +28,6 @@ int explain_usage() {
       "hvrun-agent is started by hvrun and speaks with it; of its own it has --version only.\n",
       stderr);
   return 2;
-}
-
-std::string host_name() {
-  char name[HOST_NAME_MAX + 1] = "";
-  ::gethostname(name, sizeof name - 1);
-  return name;
 }
 
 // While there is nothing to end in order: a signal that ends processes ends this one, and so does
@@ -61,7 +56,7 @@ std::unique_ptr<HvrunStream> stream_to_hvrun(const AgentOptions& options,
                                              const Environment& environment) {
   if (options.hvrun.empty()) return plain_stream(0, 1);
   const EndsBySignal ends_by_signal;
-  const std::string node(environment.get_or("SLURMD_NODENAME", host_name()));
+  const std::string node(environment.get_or("SLURMD_NODENAME", own_hostname()));
   JobKey key;
   ControlConnection connection;
   Status status = read_key(STDIN_FILENO, TimePoint::max(), &key);

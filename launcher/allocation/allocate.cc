@@ -96,13 +96,14 @@ void check_format(const std::string& format, bool is_file_read) {
               "add --hostfile FILE, or leave out --hostfile-format");
 }
 
-FoundHosts hosts_as_named(const HostWishes& wishes, const Environment& environment) {
+FoundHosts hosts_as_named(const HostWishes& wishes, const Environment& environment,
+                          const AddressLookup& look_up) {
   const std::string file = hostfile_of(wishes);
   check_format(wishes.hostfile_format, !file.empty());
   if (!file.empty()) {
     FoundHosts found = hosts_of_file(wishes, file, environment);
     if (!wishes.hostfile.empty() && !wishes.hosts.empty())
-      found.list = choose_hosts(found.list, found.source, wishes.hosts);
+      found.list = choose_hosts(found.list, found.source, wishes.hosts, look_up);
     return found;
   }
   if (!wishes.hosts.empty()) return {parse_host_expression(wishes.hosts), ""};
@@ -120,12 +121,26 @@ HostReach reach_of(const HostList& list, bool way_is_stated, const Environment& 
   return reach;
 }
 
-// --include and --exclude choose among hosts that somebody has named.
-HostList among_named(const HostList& list, const std::string& option, const std::string& words,
-                     HostList (*choose)(const HostList&, std::string_view)) {
-  if (!list.this_machine) return choose(list, words);
-  throw Error(ErrorKind::kUsage, option + " chooses among hosts, and none are named",
-              "add --hostfile FILE or -H HOSTS");
+using Choose = HostList(const HostList&, std::string_view, const AddressLookup&);
+
+// --include and --exclude of this machine, which nobody has named. A choice without slots changes
+// nothing.
+HostList among_own_slots(HostList this_machine, const std::string& option, const std::string& words,
+                         Choose* choose, const AddressLookup& look_up) {
+  HostEntry own;
+  own.name = "localhost";
+  own.origin = option;
+  HostList chosen = choose({{own}}, words, look_up);
+  const HostEntry& left = chosen.entries.front();
+  return left.gpus.empty() && left.without_gpus.empty() ? std::move(this_machine)
+                                                        : std::move(chosen);
+}
+
+HostList choose_among(HostList list, const std::string& option, const std::string& words,
+                      Choose* choose, const AddressLookup& look_up) {
+  if (words.empty()) return list;
+  if (list.this_machine) return among_own_slots(std::move(list), option, words, choose, look_up);
+  return choose(list, words, look_up);
 }
 
 // A host with slots=0 takes no part.
@@ -143,19 +158,20 @@ void drop_hosts_without_slots(HostList* list) {
 
 }  // namespace
 
-FoundHosts find_hosts(const HostWishes& wishes, const Environment& environment) {
+FoundHosts find_hosts(const HostWishes& wishes, const Environment& environment,
+                      const AddressLookup& look_up) {
   if (!wishes.include.empty() && !wishes.exclude.empty())
     throw Error(ErrorKind::kUsage, "both --include and --exclude choose hosts", "give one of them");
-  FoundHosts found = hosts_as_named(wishes, environment);
+  FoundHosts found = hosts_as_named(wishes, environment, look_up);
   found.list.reach = reach_of(found.list, wishes.way_is_stated, environment);
-  if (!wishes.include.empty())
-    found.list = among_named(found.list, "--include", wishes.include, include_hosts);
-  if (!wishes.exclude.empty())
-    found.list = among_named(found.list, "--exclude", wishes.exclude, exclude_hosts);
+  found.list =
+      choose_among(std::move(found.list), "--include", wishes.include, include_hosts, look_up);
+  found.list =
+      choose_among(std::move(found.list), "--exclude", wishes.exclude, exclude_hosts, look_up);
   drop_hosts_without_slots(&found.list);
   if (!wishes.rankfile.empty())
-    found.list =
-        add_rankfile(std::move(found.list), read_rankfile(wishes.rankfile), wishes.rankfile);
+    found.list = add_rankfile(std::move(found.list), read_rankfile(wishes.rankfile),
+                              wishes.rankfile, look_up);
   return found;
 }
 

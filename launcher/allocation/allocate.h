@@ -25,7 +25,9 @@ struct FoundHosts {
   std::string source;  // who named them: "Slurm", "hosts"; empty: the command line, or nobody
 };
 
+// look_up: for names and addresses that choose among the hosts and are no form of their names.
 // Throws Error(kUsage).
-FoundHosts find_hosts(const HostWishes& wishes, const Environment& environment);
+FoundHosts find_hosts(const HostWishes& wishes, const Environment& environment,
+                      const AddressLookup& look_up = {});
 
 }  // namespace hv::launcher

@@ -45,9 +45,10 @@ std::vector<int> slots_at(const Place& place, std::size_t begin, std::size_t end
   return slots;
 }
 
-std::vector<Choice> parse_choices(const Place& place, const HostList& from) {
+std::vector<Choice> parse_choices(const Place& place, const HostList& from,
+                                  const AddressLookup& look_up) {
   std::vector<Choice> choices;
-  const HostIndex index(from);
+  HostIndex index(from, look_up);
   std::set<const HostEntry*> seen;
   const auto add = [&](std::size_t begin, std::size_t end) {
     const std::size_t colon = std::min(place.text.substr(0, end).find(':', begin), end);
@@ -94,11 +95,12 @@ std::optional<HostEntry> without_slots(HostEntry entry, const std::vector<int>& 
 
 }  // namespace
 
-HostList choose_hosts(const HostList& from, const std::string& source, std::string_view wanted) {
+HostList choose_hosts(const HostList& from, const std::string& source, std::string_view wanted,
+                      const AddressLookup& look_up) {
   const Place place{"-H", 0, wanted};
   HostList chosen;
   chosen.reach = from.reach;
-  const HostIndex index(from);
+  HostIndex index(from, look_up);
   std::set<const HostEntry*> seen;
   for (const HostEntry& host : parse_host_expression(wanted, place.source).entries) {
     const HostEntry* const entry = index.find(host.user, host.name, place, host.column);
@@ -120,18 +122,20 @@ HostList choose_hosts(const HostList& from, const std::string& source, std::stri
   return chosen;
 }
 
-HostList include_hosts(const HostList& from, std::string_view expression) {
+HostList include_hosts(const HostList& from, std::string_view expression,
+                       const AddressLookup& look_up) {
   const Place place{"--include", 0, expression};
   HostList chosen;
   chosen.reach = from.reach;
-  for (const auto& [entry, slots] : parse_choices(place, from))
+  for (const auto& [entry, slots] : parse_choices(place, from, look_up))
     chosen.entries.push_back(slots.empty() ? *entry : with_slots(*entry, slots));
   return chosen;
 }
 
-HostList exclude_hosts(const HostList& from, std::string_view expression) {
+HostList exclude_hosts(const HostList& from, std::string_view expression,
+                       const AddressLookup& look_up) {
   const Place place{"--exclude", 0, expression};
-  const std::vector<Choice> choices = parse_choices(place, from);
+  const std::vector<Choice> choices = parse_choices(place, from, look_up);
   const std::map<const HostEntry*, std::vector<int>> excluded(choices.begin(), choices.end());
   HostList left;
   left.reach = from.reach;

@@ -12,7 +12,10 @@ namespace {
 
 [[noreturn]] void contradiction(const HostEntry& first, const Place& place, const char* what) {
   mistake(place, 0, "host '" + first.name + "' has another " + what + " in " + first.origin,
-          std::string("the same ") + what + " wherever the host is named, or only once");
+          std::string("the same ") + what +
+              " wherever the host is named; hosts behind one address have names of their own: "
+              "'first address=" +
+              first.name + " port=2201', 'second address=" + first.name + " port=2202'");
 }
 
 template <class T>
@@ -45,15 +48,32 @@ void merge(HostEntry* first, const HostEntry& later, const Place& place) {
 
 }  // namespace
 
-HostIndex::HostIndex(const HostList& list) {
+HostIndex::HostIndex(const HostList& list, AddressLookup look_up)
+    : list_(list), look_up_(std::move(look_up)) {
   for (const HostEntry& entry : list.entries) {
     by_name_.emplace(entry.name, &entry);
     by_form_.emplace(shortest_form(entry.name), &entry);
   }
 }
 
+// Also fills by_address_, with the answers to one call for all names.
+std::vector<std::string> HostIndex::addresses_of(const std::string& name) {
+  std::vector<std::string> names{name};
+  if (!by_address_)
+    for (const HostEntry& entry : list_.entries)
+      names.push_back(entry.address.empty() ? entry.name : entry.address);
+  std::vector<std::vector<std::string>> addresses = look_up_(names);
+  if (!by_address_) {
+    by_address_.emplace();
+    for (std::size_t i = 0; i < list_.entries.size(); ++i)
+      for (const std::string& address : addresses.at(i + 1))
+        by_address_->emplace(address, &list_.entries[i]);
+  }
+  return addresses.at(0);
+}
+
 const HostEntry* HostIndex::find(const std::string& user, const std::string& name,
-                                 const Place& place, std::size_t column) const {
+                                 const Place& place, std::size_t column) {
   const auto has_user = [&user](const auto& each) {
     return user.empty() || each.second->user == user;
   };
@@ -61,16 +81,22 @@ const HostEntry* HostIndex::find(const std::string& user, const std::string& nam
   const auto found = std::find_if(begin, end, has_user);
   if (found != end) return found->second;
   const HostEntry* meant = nullptr;
-  const auto [first, last] = by_form_.equal_range(shortest_form(name));
-  for (auto each = first; each != last; ++each) {
-    const HostEntry* const entry = each->second;
-    if (!has_user(*each) || !is_same_host(name, entry->name)) continue;
+  const auto consider = [&](const HostEntry* entry) {
     if (meant && meant->name != entry->name)
       mistake(place, column,
               "'" + printable(name) + "' may be " + meant->name + " (" + meant->origin + ") or " +
                   entry->name + " (" + entry->origin + ")",
               "the whole name of one of them");
     if (!meant) meant = entry;
+  };
+  const auto [first, last] = by_form_.equal_range(shortest_form(name));
+  for (auto each = first; each != last; ++each)
+    if (has_user(*each) && is_same_host(name, each->second->name)) consider(each->second);
+  if (meant || !look_up_) return meant;
+  for (const std::string& address : addresses_of(name)) {
+    const auto [from, to] = by_address_->equal_range(address);
+    for (auto each = from; each != to; ++each)
+      if (has_user(*each)) consider(each->second);
   }
   return meant;
 }

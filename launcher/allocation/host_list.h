@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -72,17 +73,29 @@ constexpr int kMostSlotsPerHost = 65536;
 constexpr std::size_t kMostHosts = 65536;
 constexpr std::size_t kMostMentions = 1 << 21;  // of hosts in one list, each line's slot one
 
+// The addresses of each name, as "10.0.0.1"; none for a name that has none. Blocks.
+using AddressLookup =
+    std::function<std::vector<std::vector<std::string>>(const std::vector<std::string>& names)>;
+
 // Finds the entries of a list, which must outlive it, by name, and by user where one is named.
 class HostIndex {
  public:
-  explicit HostIndex(const HostList& list);
-  // The entry of this name, else the only one with another form of it (host_identity.h); null:
-  // there is none. Throws Error(kUsage) for the name in that column if it may mean several.
+  // look_up: is called once a name fits no entry otherwise; empty: addresses are not compared.
+  explicit HostIndex(const HostList& list, AddressLookup look_up = {});
+  // The entry of this name, else the only one with another form of it (host_identity.h), else the
+  // only one with one of its addresses; null: there is none. Throws Error(kUsage) for the name in
+  // that column if it may mean several.
   const HostEntry* find(const std::string& user, const std::string& name, const Place& place,
-                        std::size_t column) const;
+                        std::size_t column);
 
  private:
-  std::multimap<std::string, const HostEntry*> by_name_, by_form_;
+  using Entries = std::multimap<std::string, const HostEntry*>;
+  std::vector<std::string> addresses_of(const std::string& name);
+
+  const HostList& list_;
+  AddressLookup look_up_;
+  Entries by_name_, by_form_;
+  std::optional<Entries> by_address_;  // once look_up_ was called
 };
 
 class HostCollector {

@@ -185,6 +185,11 @@ HostWord parse_host_word(const Place& place, std::size_t begin, std::size_t end,
     word.slots_at = begin + colon + 1;
     if (looks_like_ipv6(text))
       mistake(place, begin, "an address of IPv6 stands in brackets", "[" + printable(text) + "]");
+    const std::string_view port = text.substr(colon + 1, text.find(':', colon + 1) - (colon + 1));
+    if (port.size() + 1 < text.size() - colon && parse_integer(port))
+      mistake(place, word.slots_at, shown(text.substr(colon + 1)) + " is no number of slots",
+              "HOST:SLOTS; a port stands in a hostfile (" + printable(text.substr(0, colon)) +
+                  " port=" + std::string(port) + " slots=1) or in --ssh-port");
     word.slots = parse_slots(place, word.slots_at, end);
     end = begin + colon;
   }

@@ -191,7 +191,7 @@ HostList hosts_of(const std::vector<RankLine>& lines) {
   return collector.take(lines.front().place);
 }
 
-std::size_t find_entry(const HostIndex& index, const HostList& list, const RankLine& line) {
+std::size_t find_entry(HostIndex& index, const HostList& list, const RankLine& line) {
   if (line.relative) {
     if (*line.relative < list.entries.size()) return *line.relative;
     mistake(line.place, line.host_at, "there are " + std::to_string(list.entries.size()) + " hosts",
@@ -207,14 +207,15 @@ std::size_t find_entry(const HostIndex& index, const HostList& list, const RankL
 
 }  // namespace
 
-HostList add_rankfile(HostList named, std::string_view content, const std::string& source) {
+HostList add_rankfile(HostList named, std::string_view content, const std::string& source,
+                      const AddressLookup& look_up) {
   if (content.size() > kMostRankfileBytes)
     throw Error(ErrorKind::kUsage,
                 source + ": a rankfile of " + format_bytes(content.size()) + " is refused",
                 "at most " + format_bytes(kMostRankfileBytes));
   const std::vector<RankLine> lines = parse_lines(content, source);
   HostList list = named.this_machine ? hosts_of(lines) : std::move(named);
-  const HostIndex index(list);
+  HostIndex index(list, look_up);
   std::vector<RankPlace> places;
   for (const RankLine& line : lines) {
     places.push_back(line.rank);

@@ -1,4 +1,4 @@
-// Rankfiles: which rank on which host, with which cores and GPUs. Pure.
+// Rankfiles: which rank on which host, with which cores and GPUs. Pure but for look_up (HostIndex).
 // SPDX-License-Identifier: Apache-2.0
 //
 //   rank 0=node1 slot=0-3 gpus=0      OpenMPI's form, with gpus= as in a hostfile
@@ -20,6 +20,7 @@ constexpr int kMostRankfileRanks = 1 << 20;
 
 // The hosts of `named` with their ranks' places; where nobody has named hosts, those of the file,
 // each with as many slots as it has ranks. Throws Error(kUsage) with file:line:column.
-HostList add_rankfile(HostList named, std::string_view content, const std::string& source);
+HostList add_rankfile(HostList named, std::string_view content, const std::string& source,
+                      const AddressLookup& look_up = {});
 
 }  // namespace hv::launcher

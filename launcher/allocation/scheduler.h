@@ -30,6 +30,13 @@ struct SchedulerHosts {
 std::optional<SchedulerHosts> hosts_of_scheduler(const Environment& environment,
                                                  const ReadFile& read);
 
+// The hosts with Slurm's names for those that are nodes of the job in which this process runs, by
+// another form of their names or by their addresses. A host with what only SSH understands (a user,
+// a port, a key, an address) keeps its name. Throws Error(kUsage) for a name that may mean several
+// nodes, and for two hosts that are one node.
+HostList with_slurm_names(HostList hosts, const Environment& environment,
+                          const AddressLookup& look_up);
+
 // Whether all of these hosts are nodes of the Slurm job in which this process runs, named as Slurm
 // names them and with nothing that only SSH understands.
 bool are_nodes_of_slurm_job(const HostList& hosts, const Environment& environment);

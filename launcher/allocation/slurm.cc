@@ -1,6 +1,7 @@
 // Slurm: $SLURM_JOB_NODELIST is a node expression; slots are the tasks that were asked for.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 
@@ -101,6 +102,31 @@ std::optional<HostList> hosts_of_slurm(const Environment& environment, const Rea
   return list;
 }
 
+HostList with_slurm_names(HostList hosts, const Environment& environment,
+                          const AddressLookup& look_up) {
+  const auto expression = nodes_of_job(environment);
+  if (!expression || hosts.this_machine) return hosts;
+  const HostList nodes = parse_host_expression(*expression, "$SLURM_JOB_NODELIST");
+  HostIndex index(nodes, look_up);
+  std::map<std::string, HostEntry*> named;  // by the node's name
+  for (HostEntry& host : hosts.entries) {
+    if (has_words_for_ssh(host)) continue;
+    const Place place{host.origin, 0, host.name};
+    const HostEntry* const node = index.find("", host.name, place, 0);
+    if (node == nullptr) continue;
+    const auto [first, is_first] = named.emplace(node->name, &host);
+    if (!is_first)
+      mistake(place, 0,
+              "'" + host.name + "' is node " + node->name +
+                  " of this Slurm job, and so is a host "
+                  "before it (" +
+                  first->second->origin + ")",
+              "each node once");
+  }
+  for (const auto& [name, host] : named) host->name = name;
+  return hosts;
+}
+
 bool are_nodes_of_slurm_job(const HostList& hosts, const Environment& environment) {
   const auto nodes = nodes_of_job(environment);
   if (!nodes || hosts.this_machine) return false;
@@ -114,12 +140,10 @@ void refuse_strangers_to_slurm_job(const HostList& hosts, const Environment& env
   const auto nodes = nodes_of_job(environment);
   if (!nodes || hosts.this_machine) return;
   const std::set<std::string> names = node_names(*nodes);
-  std::set<std::string> forms;
-  for (const std::string& name : names) forms.insert(shortest_form(name));
   std::vector<std::string> strangers;
   for (const HostEntry& host : hosts.entries)
-    if (!has_words_for_ssh(host) && !is_address(host.name) && host.name != "localhost" &&
-        forms.count(shortest_form(host.name)) == 0)
+    if (!has_words_for_ssh(host) && !is_address(host.name) && lower(host.name) != "localhost" &&
+        names.count(host.name) == 0)
       strangers.push_back(printable(host.name));
   if (strangers.empty()) return;
   const auto meant = nearest(strangers[0], {names.begin(), names.end()}, 1);

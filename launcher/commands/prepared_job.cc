@@ -4,14 +4,17 @@
 #include <fcntl.h>
 
 #include <cerrno>
+#include <chrono>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "launcher/allocation/scheduler.h"
 #include "launcher/cli/knobs.h"
 #include "launcher/commands/commands.h"
 #include "launcher/plan/launch_plan.h"
 #include "launcher/plan/mpi_wires.h"
+#include "launcher/spawn/resolve.h"
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
@@ -30,11 +33,20 @@ bool has_ssh_options(const JobSpec& spec) {
          !spec.access.ssh_identity_file.empty() || spec.access.ssh_port != 0;
 }
 
-// In a Slurm job srun reaches all nodes; SSH often reaches none.
-void choose_spawner(const HostList& list, const Environment& environment, JobSpec* spec) {
-  const bool can_be_srun = are_nodes_of_slurm_job(list, environment);
-  if (spec->access.spawner != SpawnerChoice::kSsh && !has_ssh_options(*spec))
-    refuse_strangers_to_slurm_job(list, environment);
+// How long the name service may take over names that choose among hosts.
+constexpr auto kMostForNames = std::chrono::seconds(1);
+
+std::vector<std::vector<std::string>> look_up(const std::vector<std::string>& names) {
+  return resolve_all(names, kMostForNames);
+}
+
+// In a Slurm job srun reaches all nodes; SSH often reaches none. The nodes get Slurm's names.
+void choose_spawner(HostList* hosts, const Environment& environment, JobSpec* spec) {
+  if (spec->access.spawner != SpawnerChoice::kSsh && !has_ssh_options(*spec)) {
+    *hosts = with_slurm_names(std::move(*hosts), environment, look_up);
+    refuse_strangers_to_slurm_job(*hosts, environment);
+  }
+  const bool can_be_srun = are_nodes_of_slurm_job(*hosts, environment);
   if (spec->access.spawner == SpawnerChoice::kSrun && !can_be_srun)
     throw Error(ErrorKind::kUsage,
                 "--spawner srun reaches the nodes of a Slurm job, and not all of these hosts are "
@@ -75,8 +87,8 @@ PreparedJob prepare_job(LaunchCommand command, Environment environment) {
   for (const Export& variable : command.horovod.variables.list())
     environment.set(variable.name, variable.value);
   spec.hosts.way_is_stated = has_ssh_options(spec) || spec.access.spawner != SpawnerChoice::kAuto;
-  HostList list = find_hosts(spec.hosts, environment).list;
-  choose_spawner(list, environment, &spec);
+  HostList list = find_hosts(spec.hosts, environment, look_up).list;
+  choose_spawner(&list, environment, &spec);
   CommonEnvironment ranks = common_environment(spec, environment);
   if (spec.environment.mpi_first) print_warnings(put_mpi_first(&ranks));
   print_warnings(ignored_variables(spec, environment));

@@ -88,11 +88,12 @@ std::vector<int> find_gpus(const std::vector<std::string>& names, const HostEntr
   for (const std::string& name : names) {
     const std::vector<int> places = places_of(name, gpus, numbers);
     if (places.empty())
-      throw Error(ErrorKind::kUsage,
-                  "host " + entry.name + " has no GPU " + name + " (" + entry.origin +
-                      "): there are " + std::to_string(numbers.empty() ? 0 : numbers.back() + 1) +
-                      " that this user may open",
-                  "'nvidia-smi -L' there lists them; indices count from 0 in PCI order");
+      throw Error(
+          ErrorKind::kUsage,
+          "host " + entry.name + " has no GPU " + name + " (" + entry.origin + "): there are " +
+              std::to_string(numbers.empty() ? 0 : numbers.back() + 1) + " that this user may open",
+          "'nvidia-smi -L' there lists them; indices count from 0 in PCI order, or in the order of "
+          "CUDA_VISIBLE_DEVICES where it is set there");
     for (const int place : places) {
       if (std::find(found.begin(), found.end(), place) != found.end())
         throw Error(

@@ -257,6 +257,21 @@ void warn_of_faults(const std::string& host, const std::vector<GpuFacts>& gpus,
   }
 }
 
+bool is_index(const std::string& gpu) { return parse_integer(gpu).has_value(); }
+
+// Whether the user names some of the host's GPUs by their indices.
+bool has_gpu_indices(const HostList& list, std::size_t entry) {
+  const auto has_index = [](const std::vector<std::string>& gpus) {
+    return std::any_of(gpus.begin(), gpus.end(), is_index);
+  };
+  if (list.this_machine) return false;
+  const HostEntry& host = list.entries[entry];
+  return !host.without_gpus.empty() || has_index(host.gpus) ||
+         std::any_of(list.rank_places.begin(), list.rank_places.end(), [&](const RankPlace& place) {
+           return place.entry == entry && has_index(place.gpus);
+         });
+}
+
 // Warnings about hosts: faulty GPUs, then other warnings, each once for all hosts that have it.
 std::vector<std::string> warnings_on_hosts(const HostList& list,
                                            const std::vector<std::optional<HostFacts>>& facts) {
@@ -265,7 +280,12 @@ std::vector<std::string> warnings_on_hosts(const HostList& list,
   for (std::size_t i = 0; i < facts.size(); ++i) {
     if (!facts[i]) continue;
     const std::string name = list.this_machine ? "localhost" : list.entries[i].name;
-    for (const std::string& warning : facts[i]->warnings) {
+    std::vector<std::string> of_host = facts[i]->warnings;
+    if (!facts[i]->visible_devices.empty() && has_gpu_indices(list, i))
+      of_host.push_back("numbers of GPUs count those of CUDA_VISIBLE_DEVICES=" +
+                        printable(facts[i]->visible_devices, 200) +
+                        ", which is set there: 0 is the first of them");
+    for (const std::string& warning : of_host) {
       if (hosts_of[warning].empty()) distinct.push_back(warning);
       hosts_of[warning].push_back(name);
     }
@@ -290,6 +310,7 @@ HostFacts host_facts(const wire::Facts& reported, const wire::Inventory* invento
   GpusOfHost gpus = gpus_of(reported, inventory);
   facts.gpus = std::move(gpus.gpus);
   facts.warnings = std::move(gpus.warnings);
+  facts.visible_devices = reported.visible_devices;
   for (const wire::Core& core : reported.cores)
     facts.cores.push_back({static_cast<int>(core.node),
                            {core.threads.begin(), core.threads.end()},

@@ -23,6 +23,7 @@ struct HostFacts {
   int usable_cores = 1;
   std::vector<CoreFacts> cores{};  // in the order of their nodes
   std::vector<AdapterFacts> rdma{};
+  std::string visible_devices{};        // CUDA_VISIBLE_DEVICES as set there; empty: it is not
   std::vector<std::string> warnings{};  // about these facts
 };
 

@@ -9,6 +9,7 @@
 #include "launcher/facts/process_table.h"
 #include "launcher/facts/read_file.h"
 #include "src/base/boot_id.h"
+#include "src/net/interfaces.h"
 
 namespace hv::launcher {
 namespace {
@@ -72,9 +73,7 @@ std::optional<JobProgress> JobRecord::progress() const {
 }
 
 RunningProcess this_process() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) name = {};
-  return {static_cast<std::uint32_t>(::getpid()), name.data(), boot_id(), pid_namespace(),
+  return {static_cast<std::uint32_t>(::getpid()), own_hostname(), boot_id(), pid_namespace(),
           start_of("self")};
 }
 

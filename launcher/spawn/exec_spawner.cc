@@ -115,6 +115,10 @@ boost::asio::awaitable<std::unique_ptr<AgentChannel>> ExecSpawner::start(HostTar
   co_return co_await start_by(std::move(words), std::move(advice), deadline);
 }
 
+std::string ExecSpawner::route(const HostTarget&) {
+  return printable(options_.remote_shell) + " (--rsh)";
+}
+
 std::string ExecSpawner::advice_if_lost(const HostTarget&) {
   return "log in there by ssh and look";
 }

@@ -41,6 +41,7 @@ class ExecSpawner : public Spawner {
   // they are given. Only a program named ssh can be told these, and to accept new host keys:
   // Error(kUsage) for another.
   boost::asio::awaitable<std::unique_ptr<AgentChannel>> start(HostTarget host) override;
+  std::string route(const HostTarget& host) override;
   std::string advice_if_lost(const HostTarget& host) override;
   // By these words, to which the start line is added.
   boost::asio::awaitable<std::unique_ptr<AgentChannel>> start_by(std::vector<std::string> words,

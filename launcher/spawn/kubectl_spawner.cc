@@ -71,6 +71,8 @@ asio::awaitable<Channel> KubectlSpawner::start_once(const KubectlCommand& kubect
   }
 }
 
+std::string KubectlSpawner::route(const HostTarget&) { return "kubectl"; }
+
 std::string KubectlSpawner::advice_if_lost(const HostTarget& host) {
   return describe_advice(command(), host.name);
 }

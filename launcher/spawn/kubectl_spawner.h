@@ -28,6 +28,7 @@ class KubectlSpawner : public Spawner {
   bool reaches_hosts() const;
   // A pod that is not there or not ready yet is tried again until the start timeout.
   boost::asio::awaitable<std::unique_ptr<AgentChannel>> start(HostTarget host) override;
+  std::string route(const HostTarget& host) override;
   std::string advice_if_lost(const HostTarget& host) override;
 
  private:

@@ -3,19 +3,29 @@
 
 #include <netdb.h>
 
+#include <algorithm>
 #include <boost/asio/this_coro.hpp>
 #include <cerrno>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
 
 #include "launcher/spawn/blocking_call.h"
 #include "launcher/spawn/late_hosts.h"
+#include "launcher/spawn/ssh/ssh_advice.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
+#include "src/process/signals.h"
 
 namespace hv::launcher {
 namespace {
 
 namespace asio = boost::asio;
+
+constexpr std::size_t kMostThreads = 32;
 
 std::string doing(const ResolveQuery& query) {
   return "find the address of host " + query.host +
@@ -60,6 +70,62 @@ asio::awaitable<std::vector<SocketAddress>> resolve(ResolveQuery query, StartDea
     throw NotThereYet(Error(ErrorKind::kStart, doing(query) + ": " + reason, advice));
   }
   co_return found->addresses;
+}
+
+namespace {
+
+// Shared by the threads of resolve_all and its caller, who may have gone on without them.
+class Lookups {
+ public:
+  Lookups(std::vector<std::string> names, ResolveFunction look_up)
+      : names_(std::move(names)), look_up_(std::move(look_up)), addresses_(names_.size()) {}
+
+  // Resolves names until each has been taken by some thread.
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (next_ < names_.size()) {
+      const std::size_t taken = next_++;
+      lock.unlock();
+      std::vector<std::string> ips;
+      for (const SocketAddress& address : look_up_(names_[taken], 0, AF_UNSPEC).addresses)
+        ips.push_back(address.ip());
+      lock.lock();
+      addresses_[taken] = std::move(ips);
+      if (++done_ == names_.size()) all_done_.notify_one();
+    }
+  }
+
+  std::vector<std::vector<std::string>> wait(Duration limit) {
+    std::unique_lock lock(mutex_);
+    all_done_.wait_for(lock, limit, [this] { return done_ == names_.size(); });
+    next_ = names_.size();
+    return addresses_;
+  }
+
+ private:
+  const std::vector<std::string> names_;
+  const ResolveFunction look_up_;
+  std::mutex mutex_;  // guards the rest
+  std::condition_variable all_done_;
+  std::size_t next_ = 0, done_ = 0;
+  std::vector<std::vector<std::string>> addresses_;
+};
+
+}  // namespace
+
+std::vector<std::vector<std::string>> resolve_all(const std::vector<std::string>& names,
+                                                  Duration limit, ResolveFunction look_up) {
+  const auto lookups = std::make_shared<Lookups>(names, std::move(look_up));
+  const SignalBlock block;  // signals are for the main thread
+  try {
+    for (std::size_t i = 0; i < std::min(names.size(), kMostThreads); ++i)
+      std::thread([lookups] { lookups->work(); }).detach();
+  } catch (const std::system_error& error) {
+    throw Error(ErrorKind::kStart,
+                std::string("find the addresses of hosts: start a thread: ") + error.what(),
+                shortage_advice(EAGAIN));
+  }
+  return lookups->wait(limit);
 }
 
 }  // namespace hv::launcher

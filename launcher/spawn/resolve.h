@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "launcher/spawn/start_deadline.h"
+#include "src/base/clock.h"
 #include "src/net/address.h"
 
 namespace hv::launcher {
@@ -37,5 +38,11 @@ struct ResolveQuery {
 // At least one address. Throws Error(kStart) for an unknown name, kTimeout at the deadline.
 boost::asio::awaitable<std::vector<SocketAddress>> resolve(
     ResolveQuery query, StartDeadline& deadline, ResolveFunction look_up = resolve_by_system);
+
+// The addresses of each name, as "10.0.0.1": none for a name that has none, or whose answer
+// takes longer than `limit`. Blocks that long at most; asks for 32 names at a time.
+std::vector<std::vector<std::string>> resolve_all(const std::vector<std::string>& names,
+                                                  Duration limit,
+                                                  ResolveFunction look_up = resolve_by_system);
 
 }  // namespace hv::launcher

@@ -29,12 +29,13 @@ class SpawnerByHost : public Spawner {
         local_(options_),
         exec_(options_, agent_),
         kubectl_(options_, exec_, late_),
-        ssh_(options_, agent_, exec_, late_),
+        ssh_(options_, agent_, local_, exec_, late_),
         srun_(options_) {}
   boost::asio::awaitable<std::unique_ptr<AgentChannel>> start(HostTarget host) override {
     Spawner& spawner = of(host);
     return spawner.start(std::move(host));
   }
+  std::string route(const HostTarget& host) override { return of(host).route(host); }
   std::string advice_if_lost(const HostTarget& host) override {
     return of(host).advice_if_lost(host);
   }
@@ -88,6 +89,8 @@ boost::asio::awaitable<std::unique_ptr<AgentChannel>> LocalSpawner::start(HostTa
                                              AtClose::kLeave,
                                              "start the agent on host " + host.name);
 }
+
+std::string LocalSpawner::route(const HostTarget&) { return "this machine"; }
 
 std::string LocalSpawner::advice_if_lost(const HostTarget&) {
   return "see whether something here ends processes: dmesg, a limit of memory";

@@ -28,7 +28,7 @@ struct HostTarget {
   std::string user;           // empty: what ssh would take
   std::uint16_t port = 0;     // 0: what ssh would take
   std::string identity_file;  // empty: what ssh would take
-  bool is_local = false;      // this machine, named by nobody, or by "localhost"
+  bool is_local = false;      // this machine, named by nobody, by "localhost" or its hostname
   std::string address{};      // empty: what ssh would take for the name
 };
 
@@ -76,6 +76,8 @@ class Spawner {
   // stream, whose first byte is the first byte of the agent's Hello frame. Throws Error(kStart or
   // kTimeout) that names host, reason and fix; kTimeout once start_timeout has passed.
   virtual boost::asio::awaitable<std::unique_ptr<AgentChannel>> start(HostTarget host) = 0;
+  // How start() reached this host: "SSH", "srun", "this machine".
+  virtual std::string route(const HostTarget& host) = 0;
   // What to try where the agent that it had started was lost.
   virtual std::string advice_if_lost(const HostTarget& host) = 0;
   // Removes what starts that did not come to their end may have left on hosts, within seconds: once
@@ -85,7 +87,8 @@ class Spawner {
 
 // by_srun: one for all. Else picks per host: local hosts get the local spawner, others ssh, or exec
 // where --rsh is given or where the user's ssh configuration needs what libssh lacks; pods get
-// kubectl. The reference must outlive every channel.
+// kubectl. A host that turns out to be this machine once its name is resolved gets the local one,
+// too. The reference must outlive every channel.
 std::unique_ptr<Spawner> make_spawner(SpawnOptions options);
 
 // The agent on this very machine: a child process, no shell, no copy.
@@ -93,6 +96,7 @@ class LocalSpawner : public Spawner {
  public:
   explicit LocalSpawner(const SpawnOptions& options) : options_(options) {}
   boost::asio::awaitable<std::unique_ptr<AgentChannel>> start(HostTarget host) override;
+  std::string route(const HostTarget& host) override;
   std::string advice_if_lost(const HostTarget& host) override;
 
  private:

@@ -14,6 +14,7 @@
 #include "launcher/supervise/query_command.h"
 #include "launcher/supervise/timeouts.h"
 #include "src/base/text.h"
+#include "src/net/interfaces.h"
 #include "src/wire/messages.h"
 
 namespace hv::launcher {

@@ -5,9 +5,11 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <utility>
 
 #include "src/base/text.h"
@@ -77,6 +79,18 @@ std::vector<InterfaceAddress> interfaces_up() {
   ::freeifaddrs(list);
   four.insert(four.end(), six.begin(), six.end());
   return four;
+}
+
+bool is_own_address(const std::string& ip) {
+  if (kind_of_address("", ip) == AddressKind::kLoopback) return true;
+  const std::vector<InterfaceAddress> own = interfaces_up();
+  return std::any_of(own.begin(), own.end(),
+                     [&](const InterfaceAddress& address) { return address.ip == ip; });
+}
+
+std::string own_hostname() {
+  char name[HOST_NAME_MAX + 1] = "";
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
 std::optional<InterfaceFilter::Item> InterfaceFilter::parse_item(std::string_view text,

@@ -30,6 +30,13 @@ struct InterfaceAddress {
 // Of the interfaces that are up; IPv4 first, else the kernel's order.
 std::vector<InterfaceAddress> interfaces_up();
 
+// Whether packets to this address stay on this machine: it belongs to an interface that is up, or
+// to the loopback network.
+bool is_own_address(const std::string& ip);
+
+// As gethostname(2) says it.
+std::string own_hostname();
+
 // Of an address with that text on that interface.
 AddressKind kind_of_address(const std::string& interface, const std::string& ip);
 

@@ -107,6 +107,13 @@ def test_part_of_the_nodes(slurm):
     assert ranks_of(output) == {"0": "node3", "1": "node1"}, output
 
 
+def test_nodes_by_long_names_and_addresses_are_reached_by_srun(slurm):
+    address = slurm.cluster["node2"].address
+    output = done(slurm.batch(f"hvrun -v -H NODE3.lab.example,{address} hostname", "-N", "3"))
+    assert ranks_of(output) == {"0": "node3", "1": "node2"}, output
+    assert "hosts node3,node2: srun" in output or "hosts node[2-3]: srun" in output, output
+
+
 def test_ranks_see_slurms_variables_with_hvruns_values(slurm):
     script = f"hvrun sh -c 'for v in {VARIABLES}; do eval \"printf \\\"%s \\\" \\$$v\"; done; echo $SLURM_STEP_NODELIST $SLURMD_NODENAME'"
     output = done(slurm.batch(script, "-N", "2", "--ntasks-per-node=2"))

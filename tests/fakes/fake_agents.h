@@ -258,6 +258,7 @@ class FakeSpawner : public Spawner {
     co_return std::make_unique<FakeChannel>(*found->second,
                                             co_await boost::asio::this_coro::executor);
   }
+  std::string route(const HostTarget&) override { return "a fake"; }
   std::string advice_if_lost(const HostTarget& host) override { return "look at " + host.name; }
 
  private:

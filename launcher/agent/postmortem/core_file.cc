@@ -3,7 +3,6 @@
 
 #include <glob.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +10,7 @@
 
 #include "launcher/facts/read_file.h"
 #include "src/base/text.h"
+#include "src/net/interfaces.h"
 
 namespace hv::launcher {
 namespace {
@@ -34,8 +34,8 @@ std::string glob_quoted(const std::string& text) {
 }
 
 std::string node_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "*";
+  const std::string name = own_hostname();
+  return name.empty() ? "*" : name;
 }
 
 // The newest matching file that may belong to this process.

@@ -246,6 +246,8 @@ asio::awaitable<void> SrunSpawner::tidy_up() {
   }
 }
 
+std::string SrunSpawner::route(const HostTarget&) { return "srun"; }
+
 std::string SrunSpawner::advice_if_lost(const HostTarget& host) {
   return "see 'scontrol show node " + host.name + "', and what its slurmd has logged";
 }

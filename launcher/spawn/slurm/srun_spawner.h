@@ -20,6 +20,7 @@ class SrunSpawner : public Spawner {
  public:
   explicit SrunSpawner(const SpawnOptions& options) : options_(options) {}
   boost::asio::awaitable<std::unique_ptr<AgentChannel>> start(HostTarget host) override;
+  std::string route(const HostTarget& host) override;
   std::string advice_if_lost(const HostTarget& host) override;
   boost::asio::awaitable<void> tidy_up() override;
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/spawn/ssh/ssh_spawner.h"
 
+#include <algorithm>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 
+#include "launcher/allocation/host_identity.h"
 #include "launcher/allocation/host_names.h"
 #include "launcher/spawn/bootstrap.h"
 #include "launcher/spawn/connect.h"
@@ -15,11 +17,14 @@
 #include "launcher/spawn/start_line.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
+#include "src/net/interfaces.h"
 
 namespace hv::launcher {
 namespace {
 
 namespace asio = boost::asio;
+
+constexpr std::uint16_t kSshPort = 22;
 
 // Hosts that are left to the system's ssh for one reason are named in one line.
 constexpr auto kTellTogether = std::chrono::milliseconds(150);
@@ -28,6 +33,16 @@ constexpr auto kTellTogether = std::chrono::milliseconds(150);
 struct LeftToSystemSsh {
   std::string reason;
 };
+
+// How long the name service may take over a form of this machine's own hostname.
+constexpr auto kMostForOwnName = std::chrono::seconds(1);
+
+// Whether a login was asked for, or ssh's configuration has another way to it.
+bool states_login(const HostTarget& host, const SshConfig& config) {
+  const std::string& requested = host.address.empty() ? host.name : host.address;
+  return !host.user.empty() || host.port != 0 || !host.identity_file.empty() ||
+         config.port != kSshPort || lower(config.host_name) != lower(requested);
+}
 
 std::string where(const HostKeyVerdict& verdict) {
   return verdict.file + " line " + std::to_string(verdict.line);
@@ -46,7 +61,13 @@ asio::awaitable<std::unique_ptr<AgentChannel>> SshSpawner::start(HostTarget host
   co_return co_await late_.start_when_there(host.name, deadline, attempt);
 }
 
+std::string SshSpawner::route(const HostTarget& host) {
+  if (own_names_.count(host.name) > 0) return local_.route(host);
+  return told_.count(host.name) > 0 ? "the system's ssh" : "SSH";
+}
+
 std::string SshSpawner::advice_if_lost(const HostTarget& host) {
+  if (own_names_.count(host.name) > 0) return local_.advice_if_lost(host);
   return exec_.advice_if_lost(host);
 }
 
@@ -84,11 +105,16 @@ asio::awaitable<SshSpawner::Channel> SshSpawner::start_by_system_ssh(const HostT
 asio::awaitable<SshSpawner::Channel> SshSpawner::start_by_libssh(const HostTarget& host,
                                                                  const SshConfig& config,
                                                                  StartDeadline& deadline) {
+  std::vector<SocketAddress> addresses = co_await find_host(host, config, deadline);
+  if (addresses.empty()) {
+    own_names_.insert(host.name);
+    co_return co_await local_.start(host);
+  }
   libssh();  // throws before anything is connected
   const KnownKeys known = find_known_keys(config.known_hosts, config.host_name, config.port);
   if (known.has_authority())
     throw LeftToSystemSsh{"a certificate authority vouches for its key (known_hosts)"};
-  const auto session = co_await connect(host, config, known, deadline);
+  const auto session = co_await connect(host, config, known, std::move(addresses), deadline);
   check_host_key(*session, host, config, known);
   {
     const auto phase = deadline.enter("log in to host " + host.name + " as '" + config.user + "'",
@@ -120,13 +146,34 @@ asio::awaitable<SshSpawner::Channel> SshSpawner::start_by_libssh(const HostTarge
   co_return co_await bootstrap_agent(std::move(channel), std::move(plan), deadline);
 }
 
-asio::awaitable<std::shared_ptr<SshSession>> SshSpawner::connect(const HostTarget& host,
-                                                                 const SshConfig& config,
-                                                                 const KnownKeys& known,
-                                                                 StartDeadline& deadline) {
-  ResolveQuery query{host.name, config.host_name, config.port, config.family};
-  const auto addresses = co_await resolve(std::move(query), deadline);
-  Connection connection = co_await connect_first(host.name, addresses, deadline);
+asio::awaitable<std::vector<SocketAddress>> SshSpawner::find_host(const HostTarget& host,
+                                                                  const SshConfig& config,
+                                                                  StartDeadline& deadline) {
+  const ResolveQuery query{host.name, config.host_name, config.port, config.family};
+  if (states_login(host, config)) co_return co_await resolve(query, deadline);
+  const std::string own_name = own_hostname();
+  if (lower(host.name) == lower(own_name) || lower(host.name) == "localhost")
+    co_return std::vector<SocketAddress>{};
+  std::vector<SocketAddress> addresses;
+  if (is_same_host(host.name, own_name)) {
+    try {
+      StartDeadline soon(co_await asio::this_coro::executor, kMostForOwnName);
+      addresses = co_await resolve(query, soon);
+    } catch (const Error&) {
+      // The resolver does not know it: the name alone says whose it is.
+    }
+  } else {
+    addresses = co_await resolve(query, deadline);
+  }
+  const bool is_here = std::all_of(addresses.begin(), addresses.end(),
+                                   [](const auto& each) { return is_own_address(each.ip()); });
+  co_return is_here ? std::vector<SocketAddress>{} : std::move(addresses);
+}
+
+asio::awaitable<std::shared_ptr<SshSession>> SshSpawner::connect(
+    const HostTarget& host, const SshConfig& config, const KnownKeys& known,
+    std::vector<SocketAddress> addresses, StartDeadline& deadline) {
+  Connection connection = co_await connect_first(host.name, std::move(addresses), deadline);
   const std::string peer = host.name + " (" + connection.address.text() + ")";
   const auto session = std::make_shared<SshSession>(
       co_await asio::this_coro::executor, std::move(connection.socket), config, known.types());

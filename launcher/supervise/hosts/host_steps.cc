@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/hosts/host_steps.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -23,6 +21,7 @@
 #include "launcher/supervise/timeouts.h"
 #include "src/base/running_time.h"
 #include "src/base/text.h"
+#include "src/net/interfaces.h"
 
 namespace hv::launcher {
 namespace {
@@ -143,6 +142,20 @@ TimePoint answer_deadline(const Job& job) {
   return now() + job.spec.access.start_timeout + kAnswerMargin;
 }
 
+namespace {
+
+// With --verbose: how each host was reached.
+void report_routes(const LaunchContext& context) {
+  std::map<std::string, std::vector<std::string>> hosts_by_route;
+  for (const Host& host : context.job.members())
+    if (!has_failed(host))
+      hosts_by_route[context.spawner.route(host.target)].push_back(host.target.name);
+  for (const auto& [route, names] : hosts_by_route)
+    context.phase(named_hosts_text(names) + ": " + route);
+}
+
+}  // namespace
+
 asio::awaitable<void> connect_hosts(LaunchContext& context) {
   Job& job = context.job;
   for (Host& host : job.members())
@@ -162,6 +175,7 @@ asio::awaitable<void> connect_hosts(LaunchContext& context) {
     is_one_build = false;
   }
   if (!is_one_build && !context.goes_on_without_hosts) throw_failures(context, "start the agent");
+  report_routes(context);
 }
 
 namespace {
@@ -406,17 +420,14 @@ std::vector<HostTarget> targets_of(const JobSpec& spec, const HostList& list,
     target.address = entry.address;
     const bool is_here = entry.name == "localhost" || entry.name == own_hostname ||
                          is_own_pod(entry, list, own_hostname);
-    target.is_local = is_here && target.user.empty() && spec.access.remote_shell.empty() &&
+    // A port or key for all hosts is for the others: Horovod's users give one to the machine with
+    // horovodrun, where no sshd runs.
+    target.is_local = is_here && target.user.empty() && entry.port == 0 && entry.identity.empty() &&
+                      spec.access.remote_shell.empty() &&
                       spec.access.spawner != SpawnerChoice::kSrun;
     targets.push_back(target);
   }
   return targets;
-}
-
-std::string own_hostname() {
-  char name[256] = "";
-  ::gethostname(name, sizeof name - 1);
-  return name;
 }
 
 void begin_job(LaunchContext& context) {

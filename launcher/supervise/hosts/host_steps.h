@@ -53,8 +53,6 @@ constexpr std::size_t kSentAtOnce = 64;  // copies of a helper program in flight
 std::vector<HostTarget> targets_of(const JobSpec& spec, const HostList& list,
                                    const std::string& own_hostname);
 
-// As gethostname(2) says it.
-std::string own_hostname();
 // Sets the job's identity and its hosts; starts nothing.
 void begin_job(LaunchContext& context);
 bool has_failed(const Host& host);

@@ -67,6 +67,24 @@ TEST_CASE("-H together with a hostfile chooses from it") {
   CHECK_THROWS_AS(find({"c", "hosts"}), hv::Error);
 }
 
+TEST_CASE("--include and --exclude without hosts choose among this machine's GPUs") {
+  HostWishes wishes;
+  wishes.include = "localhost:0,2";
+  const HostList some = find(wishes);
+  REQUIRE(some.entries.size() == 1);
+  CHECK_FALSE(some.this_machine);
+  CHECK(some.entries[0].gpus == std::vector<std::string>{"0", "2"});
+  CHECK(some.entries[0].slots == 2);
+  wishes.include = "localhost";
+  CHECK(find(wishes).this_machine);
+  HostWishes without;
+  without.exclude = "localhost:1";
+  CHECK(find(without).entries.at(0).without_gpus == std::vector<int>{1});
+  wishes.include = "node1:0";
+  CHECK(message_of([&] { find(wishes); }).find("'node1' is none of the hosts") !=
+        std::string::npos);
+}
+
 TEST_CASE("who is named on the command line counts more than a scheduler's hosts") {
   const std::vector<std::string> slurm{"SLURM_JOB_ID=1", "SLURM_JOB_NODELIST=n[1-2]"};
   CHECK(find({}, slurm).entries.size() == 2);

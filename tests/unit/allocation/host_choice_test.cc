@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
+
 #include "launcher/allocation/host_expression.h"
 #include "launcher/allocation/hostfile.h"
 #include "src/base/text.h"
@@ -89,6 +91,34 @@ TEST_CASE("a host is chosen by another form of its name, unless that may mean se
   CHECK(message_of([&] { names("n1.lab,n1"); }).find("-H:8: 'n1' is named in two ways") == 0);
   for (const char* unknown : {"n1.la", "n", "10", "10.0.0", "10.0.0.1.x"})
     CHECK(message_of([&] { names(unknown); }).find("is none of the hosts") != std::string::npos);
+}
+
+TEST_CASE("a host is chosen by its address, and only a name that fits no other way is looked up") {
+  const HostList list = parse_hostfile("n1\nn2 address=10.0.0.2\nn3\ntwin1\ntwin2\n", "hosts");
+  const std::map<std::string, std::vector<std::string>> known{
+      {"n1", {"10.0.0.1", "fd00::1"}}, {"trainer", {"10.0.0.1"}}, {"10.0.0.2", {"10.0.0.2"}},
+      {"fd00::1", {"fd00::1"}},        {"twin1", {"10.0.0.5"}},   {"twin2", {"10.0.0.5"}},
+      {"10.0.0.5", {"10.0.0.5"}}};
+  int calls = 0;
+  const AddressLookup look_up = [&](const std::vector<std::string>& names) {
+    ++calls;
+    std::vector<std::vector<std::string>> addresses;
+    for (const std::string& name : names)
+      addresses.push_back(known.count(name) > 0 ? known.at(name) : std::vector<std::string>{});
+    return addresses;
+  };
+  const auto names = [&](const std::string& wanted) {
+    return picture(choose_hosts(list, "hosts", wanted, look_up));
+  };
+  CHECK(names("n1,N2.lab") == "n1 n2");
+  CHECK(calls == 0);
+  CHECK(names("trainer,10.0.0.2") == "n1 n2");
+  CHECK(names("[fd00::1]") == "n1");
+  CHECK(picture(exclude_hosts(list, "10.0.0.2@trainer@n3", look_up)) == "twin1 twin2");
+  CHECK(picture(include_hosts(list, "trainer:1", look_up)) == "n1:1(1)");
+  CHECK(message_of([&] { names("10.0.0.5"); }).find("'10.0.0.5' may be twin1") !=
+        std::string::npos);
+  CHECK(message_of([&] { names("10.0.0.9"); }).find("is none of the hosts") != std::string::npos);
 }
 
 TEST_CASE("mistakes in --include and --exclude are shown where they are") {

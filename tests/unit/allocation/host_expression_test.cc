@@ -65,6 +65,12 @@ TEST_CASE("an address of IPv6 without its brackets is told how it is written") {
   CHECK(hint_of([] { parse_host_expression("1:2:3:4:5:6:7:8"); }) == "expected [1:2:3:4:5:6:7:8]");
 }
 
+TEST_CASE("a port behind a host is told where it is written") {
+  CHECK(message_of([] { parse_host_expression("gw:2201:1"); }).find("-H:4: '2201:1' is no") == 0);
+  CHECK(hint_of([] { parse_host_expression("gw:2201:1"); }) ==
+        "expected HOST:SLOTS; a port stands in a hostfile (gw port=2201 slots=1) or in --ssh-port");
+}
+
 TEST_CASE("every kind of mistake is refused, and shown where it is") {
   struct Case {
     const char* expression;

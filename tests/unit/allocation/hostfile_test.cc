@@ -88,6 +88,13 @@ TEST_CASE("a host that is named twice has the sum of its slots and one of everyt
   CHECK(message_of([] {
           read("a port=22\nb\na port=23\n");
         }).find("f:3:1: host 'a' has another port in f:1") == 0);
+  CHECK(hint_of([] {
+          parse_hostfile("gw port=2201\ngw port=2202\n", "f");
+        }).find("'first address=gw port=2201', 'second address=gw port=2202'") !=
+        std::string::npos);
+  const HostList behind =
+      parse_hostfile("first address=gw port=2201\nsecond address=gw port=2202\n", "f");
+  CHECK(behind.entries.size() == 2);
   CHECK(parse_hostfile("a slots=4 max-slots=6\na slots=4\n", "f").entries[0].max_slots == 10);
   CHECK(message_of([] { read("a slots=65536\na\n"); }).find("has 65537 slots in all") !=
         std::string::npos);

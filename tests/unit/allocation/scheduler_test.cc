@@ -105,9 +105,42 @@ TEST_CASE("Slurm: a host that is no node of the job is told, unless it is named 
   CHECK(refused("x[1-10]", environment) ==
         "x[1-10] (10 hosts) are no nodes of this Slurm job (nodes: n[1-2])");
   for (const char* hosts :
-       {"n1:4", "n2.cluster.org", "ada@x", "10.0.0.9", "[fd00::1]", "localhost"})
+       {"n1:4", "n2", "ada@x", "10.0.0.9", "[fd00::1]", "localhost", "LocalHost"})
     CHECK(refused(hosts, environment) == "no error");
   CHECK(refused("n3", {}) == "no error");
+}
+
+TEST_CASE("Slurm: nodes get Slurm's names, by which srun knows them") {
+  const auto environment =
+      Environment::from_entries({"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[1-2],job.1.x,job.2.x"});
+  const AddressLookup look_up = [](const std::vector<std::string>& names) {
+    std::vector<std::vector<std::string>> addresses;
+    for (const std::string& name : names) {
+      const std::string address = name == "n2" || name == "fast2" ? "10.0.0.2" : name;
+      addresses.push_back(address == "nobody" ? std::vector<std::string>{}
+                                              : std::vector<std::string>{address});
+    }
+    return addresses;
+  };
+  const auto renamed = [&](const std::string& hosts, const Environment& own) {
+    HostList list = with_slurm_names(parse_host_expression(hosts), own, look_up);
+    std::vector<std::string> names;
+    for (const HostEntry& entry : list.entries) names.push_back(entry.name);
+    return hv::join(names, " ");
+  };
+  CHECK(renamed("N1.lab.example,n2", environment) == "n1 n2");
+  CHECK(renamed("10.0.0.2,job.1", environment) == "n2 job.1.x");
+  CHECK(renamed("fast2,n1", environment) == "n2 n1");
+  CHECK(renamed("nobody,10.0.0.9", environment) == "nobody 10.0.0.9");
+  CHECK(renamed("ada@n1.lab", environment) == "n1.lab");
+  CHECK(renamed("n1.lab", {}) == "n1.lab");
+  CHECK(message_of([&] {
+          renamed("job", environment);
+        }).find("'job' may be job.1.x ($SLURM_JOB_NODELIST) or job.2.x") != std::string::npos);
+  CHECK(message_of([&] {
+          renamed("n2,n1,fast2", environment);
+        }).find("'fast2' is node n2 of this Slurm job, and so is a host before it (-H)") !=
+        std::string::npos);
 }
 
 TEST_CASE("PBS and Torque: a line for each slot, one where a host has one") {

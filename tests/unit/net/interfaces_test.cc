@@ -35,6 +35,14 @@ std::string chosen_by(const std::string& list) {
 
 }  // namespace
 
+TEST_CASE("own addresses are those of interfaces, and all of the loopback network") {
+  for (const char* own : {"127.0.0.1", "127.0.1.1", "::1"}) CHECK(hv::is_own_address(own));
+  for (const hv::InterfaceAddress& address : hv::interfaces_up())
+    CHECK(hv::is_own_address(address.ip));
+  for (const char* other : {"192.0.2.7", "2001:db8::7", "localhost", ""})
+    CHECK_FALSE(hv::is_own_address(other));
+}
+
 TEST_CASE("an address's kind follows from its interface's name and from itself") {
   CHECK(hv::kind_of_address("eth0", "10.0.0.1") == AddressKind::kNetwork);
   CHECK(hv::kind_of_address("br0", "10.0.0.1") == AddressKind::kNetwork);  // a host's own bridge

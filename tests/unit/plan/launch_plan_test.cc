@@ -55,6 +55,31 @@ TEST_CASE("ranks fill the first host's slots, then the next's") {
   CHECK(picture(plan_for("a:1,b:3", std::nullopt)) == "a0 b0 b1 b2 ");
 }
 
+TEST_CASE("what numbers of GPUs count is said where CUDA_VISIBLE_DEVICES is inherited") {
+  HostFacts facts = host(2, 8);
+  facts.visible_devices = "4,5";
+  const auto warnings = [&](HostEntry entry) {
+    entry.name = "a";
+    HostList list;
+    list.entries.push_back(std::move(entry));
+    return make_plan(launch_spec(1), list, {facts}).warnings;
+  };
+  HostEntry named, excluded, by_uuid;
+  named.gpus = {"0"};
+  excluded.without_gpus = {1};
+  const std::vector<std::string> expected{
+      "host a: numbers of GPUs count those of CUDA_VISIBLE_DEVICES=4,5, which is set there: 0 is "
+      "the first of them"};
+  CHECK(warnings(named) == expected);
+  CHECK(warnings(excluded) == expected);
+  facts.gpus[0].uuid = "GPU-1";
+  by_uuid.gpus = {"GPU-1"};
+  CHECK(warnings(by_uuid).empty());
+  CHECK(warnings(HostEntry{}).empty());
+  facts.visible_devices.clear();
+  CHECK(warnings(named).empty());
+}
+
 TEST_CASE("hosts without a rank are not in the plan") {
   CHECK(plan_for("a:2,b:2", 2).hosts.size() == 1);
 }

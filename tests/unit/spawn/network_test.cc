@@ -73,6 +73,19 @@ struct Listener {
 
 }  // namespace
 
+TEST_CASE("the addresses of many names, without those that are unknown or answer too late") {
+  NameService names;
+  CHECK(resolve_all({"a", "dead", "b"}, std::chrono::minutes(1), names.function()) ==
+        std::vector<std::vector<std::string>>{{"127.0.0.1"}, {}, {"127.0.0.1"}});
+  CHECK(resolve_all({"slow"}, std::chrono::milliseconds(1), names.function()).at(0).empty());
+  names.release();
+  CHECK(resolve_all({"slow"}, std::chrono::minutes(1), names.function()).at(0).size() == 1);
+  CHECK(resolve_all(std::vector<std::string>(100, "a"), std::chrono::minutes(1), names.function())
+            .at(99)
+            .size() == 1);
+  CHECK(resolve_all({}, std::chrono::minutes(1), names.function()).empty());
+}
+
 TEST_CASE("a name that is never answered delays no other, and times out alone") {
   static auto* const service = new NameService;  // its thread may outlive the test
   asio::io_context io;
