@@ -5,10 +5,10 @@ namespace hv::launcher {
 
 const std::vector<const Probe*>& all_probes() {
   static const std::vector<const Probe*> probes{
-      &kReachProbe,     &kPlacementProbe, &kClockProbe,    &kAddressProbe, &kNetworkProbe,
-      &kWaysProbe,      &kPortProbe,      &kFolderProbe,   &kProgramProbe, &kPythonProbe,
-      &kLimitProbe,     &kMemoryProbe,    &kLoadProbe,     &kGpusProbe,    &kGpuDriverProbe,
-      &kGpuHealthProbe, &kGpuUseProbe,    &kGpuLinksProbe, &kNcclProbe};
+      &kReachProbe,     &kPlacementProbe, &kClockProbe,  &kAddressProbe,  &kNetworkProbe,
+      &kWaysProbe,      &kPortProbe,      &kNamesProbe,  &kFolderProbe,   &kProgramProbe,
+      &kPythonProbe,    &kLimitProbe,     &kMemoryProbe, &kLoadProbe,     &kGpusProbe,
+      &kGpuDriverProbe, &kGpuHealthProbe, &kGpuUseProbe, &kGpuLinksProbe, &kNcclProbe};
   return probes;
 }
 

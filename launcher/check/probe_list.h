@@ -17,6 +17,7 @@ extern const Probe kNetworkProbe;    // network.cc
 extern const Probe kWaysProbe;       // ways.cc
 // What hosts tell of themselves.
 extern const Probe kPortProbe;       // ports.cc
+extern const Probe kNamesProbe;      // names.cc
 extern const Probe kFolderProbe;     // folders.cc
 extern const Probe kProgramProbe;    // program.cc
 extern const Probe kPythonProbe;     // python.cc

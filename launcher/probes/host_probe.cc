@@ -18,6 +18,7 @@
 #include "launcher/probes/limits.h"
 #include "launcher/probes/load.h"
 #include "launcher/probes/memory.h"
+#include "launcher/probes/names.h"
 #include "launcher/probes/program.h"
 #include "launcher/probes/python.h"
 #include "src/base/blocking_write.h"
@@ -72,6 +73,7 @@ const std::vector<HostProbe>& host_probes() {
       {"load", inspect_load, [](Reply&& from, Reply* to) { to->load = std::move(from.load); }},
       {"network", inspect_network,
        [](Reply&& from, Reply* to) { to->network = std::move(from.network); }},
+      {"names", inspect_names, [](Reply&& from, Reply* to) { to->names = std::move(from.names); }},
       {"ports", inspect_ports, [](Reply&& from, Reply* to) { to->ports = std::move(from.ports); }}};
   return probes;
 }

@@ -93,7 +93,7 @@ std::vector<wire::Program> programs_of(const JobSpec& spec, const CommonEnvironm
 }
 
 wire::Launch launch_message(const Job& job, const Host& host, const ContractAddresses& common,
-                            const CommonEnvironment& environment) {
+                            const CommonEnvironment& environment, const wire::Pairs& defaults) {
   wire::Launch launch;
   launch.programs = programs_of(job.spec, environment);
   const bool is_slurm_job = environment.variables.has("SLURM_JOB_ID");
@@ -119,7 +119,9 @@ wire::Launch launch_message(const Job& job, const Host& host, const ContractAddr
       for (auto& variable : slurm_variables_of_rank(planned.identity, addresses.host_index))
         if (!is_exported(environment, variable.first))
           entry.environment.push_back(std::move(variable));
-    for (const auto& variable : planned.variables)
+    wire::Pairs variables = defaults;
+    variables.insert(variables.end(), planned.variables.begin(), planned.variables.end());
+    for (const auto& variable : variables)
       if (!is_set_by_user(environment, planned, variable.first))
         entry.environment.push_back(variable);
     entry.cores.assign(planned.cores.begin(), planned.cores.end());

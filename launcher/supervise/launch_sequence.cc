@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/launch_sequence.h"
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <string>
 
+#include "launcher/allocation/host_identity.h"
 #include "launcher/plan/common_environment.h"
 #include "launcher/plan/mpi_wires.h"
 #include "launcher/supervise/hosts/agent_file.h"
 #include "launcher/supervise/launch_message.h"
 #include "launcher/supervise/pod_query.h"
+#include "launcher/supervise/timeouts.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
 
@@ -59,13 +62,58 @@ asio::awaitable<void> wire_mpi(LaunchContext& context) {
   context.phase("MPI is wired");
 }
 
+wire::Pairs interfaces_chosen_for(const Job& job, const Host& host, const AddressChoice& choice) {
+  if (job.members().size() < 2) return {};
+  const auto position = static_cast<std::size_t>(*job.slots.position_of(host.id));
+  return interface_variables(host.facts(), choice.addresses.at(position),
+                             choice.common.at(position));
+}
+
+// Whether a host resolves the name to an address by which the first host was reached.
+bool leads_to_first(const Host& host, const std::string& name, const AddressChoice& choice) {
+  const wire::CheckReply* const reply = host.answers.checks.reply();
+  if (!reply) return false;
+  const std::vector<std::string>& reached = choice.common.front();
+  return std::any_of(reply->names.begin(), reply->names.end(), [&](const wire::NameFacts& facts) {
+    return facts.name == name &&
+           std::any_of(facts.addresses.begin(), facts.addresses.end(),
+                       [&](const std::string& address) {
+                         return std::find(reached.begin(), reached.end(), address) != reached.end();
+                       });
+  });
+}
+
+// MASTER_ADDR. Programs put it before ":PORT", where an IPv6 address is misread, so the first
+// host's name takes its place if all hosts resolve the name to that host.
+asio::awaitable<std::string> master_address(LaunchContext& context, const AddressChoice& choice) {
+  Job& job = context.job;
+  const std::string address = choice.addresses.front();
+  const std::string name = job.members().front().target.name;
+  if (address.find(':') == std::string::npos || is_address(name)) co_return address;
+  wire::CheckRequest request = check_request(context, kReachTimeout, {"names"});
+  request.names = {name};
+  for (Host& host : job.members()) {
+    host.answers.checks.ask();
+    host.send(request);
+  }
+  co_await await_hosts(
+      context, "resolve the first host's name",
+      [](const Host& host) { return host.answers.checks.reply() != nullptr; },
+      answer_deadline(job) + kReachTimeout);
+  const bool is_known =
+      job.all_hosts([&](const Host& host) { return leads_to_first(host, name, choice); });
+  for (Host& host : job.members()) host.answers.checks.withdraw();
+  co_return is_known ? name : address;
+}
+
 asio::awaitable<void> launch_ranks(LaunchContext& context, const AddressChoice& choice) {
   Job& job = context.job;
   ContractAddresses addresses;
-  addresses.master_address = choice.addresses.front();
+  addresses.master_address = co_await master_address(context, choice);
   addresses.master_port = static_cast<int>(job.members().front().answers.set_up->master_port);
   for (const Host& host : job.members())
-    host.send(launch_message(job, host, addresses, context.ranks));
+    host.send(launch_message(job, host, addresses, context.ranks,
+                             interfaces_chosen_for(job, host, choice)));
   co_await await_hosts(
       context, "check program and directory",
       [](const Host& host) { return host.phase.is<HostReady>(); }, answer_deadline(job));

@@ -122,6 +122,14 @@ struct NetworkFacts {
   void fields(auto& a) { a(interfaces, rdma); }
 };
 
+// A name that the host was asked to resolve.
+struct NameFacts {
+  std::string name;
+  std::vector<std::string> addresses;  // empty: it has none
+  std::string hosts_line;  // "line 2: 127.0.1.1 node1", of /etc/hosts; empty: it has no such line
+  void fields(auto& a) { a(name, addresses, hosts_line); }
+};
+
 struct CheckRequest {
   static constexpr Type kType = Type::kCheckRequest;
   double timeout_s = 5;                     // for each probe
@@ -130,7 +138,10 @@ struct CheckRequest {
   std::vector<std::string> environment;     // NAME=VALUE, of every rank
   std::vector<std::string> host_variables;  // as in Launch
   std::string port_range;                   // as in SetupRequest
-  void fields(auto& a) { a(timeout_s, probes, programs, environment, host_variables, port_range); }
+  std::vector<std::string> names{};         // to resolve, after the host's own
+  void fields(auto& a) {
+    a(timeout_s, probes, programs, environment, host_variables, port_range, names);
+  }
 };
 struct CheckReply {
   static constexpr Type kType = Type::kCheckReply;
@@ -142,7 +153,10 @@ struct CheckReply {
   LoadFacts load;
   PortFacts ports;
   NetworkFacts network;
-  void fields(auto& a) { a(unanswered, folders, programs, limits, memory, load, ports, network); }
+  std::vector<NameFacts> names;  // the host's own name, then the request's
+  void fields(auto& a) {
+    a(unanswered, folders, programs, limits, memory, load, ports, network, names);
+  }
 };
 
 // Measures the path to these hosts, one address each. Both ends prove the job's key first.

@@ -137,6 +137,20 @@ def test_hosts_with_ipv6_only(make_cluster, sums, only):
     expect_good(hosts.run(job, env={"HVRUN_INTERFACES": only}, timeout=60))
 
 
+@pytest.mark.parametrize("hosts", ["node2:1,node1:1", "address"])
+def test_master_addr_is_a_name_where_there_is_no_ipv4(make_cluster, hosts):
+    """Where all hosts resolve it to the first host. node3 does not."""
+    cluster = make_cluster(ipv6=True)
+    show = ["--no-label", "sh", "-c", "echo $MASTER_ADDR"]
+    if hosts == "address":
+        hosts = f"[{cluster['node2'].address}]:1,node1:1"
+    assert set(expect_good(cluster.run(["hvrun", "-H", hosts, *show])).out.split()) == {
+        "node2" if hosts.startswith("node2") else cluster["node2"].address}
+    (cluster["node3"].folder / "etc" / "hosts").write_text("::1 localhost\n")
+    result = expect_good(cluster.run(["hvrun", "-H", f"{hosts},node3:1", *show]))
+    assert set(result.out.split()) == {cluster["node2"].address}, str(result)
+
+
 def test_an_ipv6_address_is_told_in_brackets(make_cluster, sums):
     hosts = make_cluster(["node1", "node2"], ipv6=True)
     for node in hosts.nodes:

@@ -44,6 +44,24 @@ def test_a_training_ends_with_the_same_bits_on_all_hosts(run, hosts):
     assert result.code == 0 and len(told) == SIZE and len(set(told)) == 1, str(result)
 
 
+@pytest.mark.one_of("names")
+@pytest.mark.parametrize("names", ["loopback", "unknown"])
+def test_gloo_trains_whatever_hosts_resolve_their_own_names_to(make_cluster, names):
+    """127.0.1.1, as Debian's installer writes it, or nothing; hvrun check has the line."""
+    cluster = make_cluster(["node1", "node2"], visible=[torch_environment.FOLDER.resolve()])
+    for node in cluster.nodes:
+        line = f"127.0.1.1 {node.name}\n" if names == "loopback" else ""
+        (node.folder / "etc" / "hosts").write_text("127.0.0.1 localhost\n" + line)
+    program = ("import torch, torch.distributed as dist; dist.init_process_group('gloo'); x = torch.ones(1); "
+               "dist.all_reduce(x); print('sum', int(x)); dist.destroy_process_group()")
+    words = ["hvrun", "-H", "node1:1,node2:1", str(torch_environment.interpreter()), "-c", program]
+    result = cluster.run(words, timeout=60, env=torch_jobs.settings())
+    assert result.code == 0 and sorted(result.out.splitlines()) == ["[0] sum 2", "[1] sum 2"], str(result)
+    told = cluster.run(["hvrun", "check", "-H", "node1:1,node2:1"]).out
+    assert f"hostname-{names}" in told, told
+    assert names == "unknown" or "/etc/hosts, line 2: 127.0.1.1 node2" in told, told
+
+
 @pytest.mark.one_of("place")
 @pytest.mark.parametrize("place", ["backward", "exchange"])
 def test_a_rank_that_is_killed_ends_those_of_the_other_host_and_is_named(run, place):

@@ -116,10 +116,12 @@ AddressChoice choose_addresses(const std::vector<std::string>& names,
   AddressChoice choice;
   std::vector<ProbeOutcome> failed;
   std::vector<std::map<std::string, int>> reached(names.size());
+  std::vector<int> tested(names.size());  // by how many hosts
   for (const ProbeOutcome& outcome : outcomes) {
     const auto to = static_cast<std::size_t>(outcome.to);
     const auto from = static_cast<std::size_t>(outcome.from);
     if (to >= names.size() || from >= names.size()) continue;
+    ++tested[to];
     if (outcome.reached.empty()) failed.push_back(outcome);
     for (const std::string& address : outcome.reached) ++reached[to][address];
   }
@@ -135,8 +137,49 @@ AddressChoice choose_addresses(const std::vector<std::string>& names,
       }
     }
     choice.addresses.push_back(most > 0 ? best : unproven_address(host, names[host], candidates));
+    choice.common.emplace_back();
+    for (const std::string& address : candidates[host])
+      if (most > 0 && reached[host][address] == tested[host])
+        choice.common.back().push_back(address);
   }
   return choice;
+}
+
+namespace {
+
+// The interfaces that NCCL takes by itself: those named ib*, else all but docker* and the loopback.
+std::vector<std::string> interfaces_of_nccl(const std::vector<std::string>& interfaces) {
+  std::vector<std::string> infiniband, others;
+  for (const std::string& name : interfaces) {
+    std::vector<std::string>& chosen = name.starts_with("ib") ? infiniband : others;
+    if (!name.starts_with("docker") &&
+        std::find(chosen.begin(), chosen.end(), name) == chosen.end())
+      chosen.push_back(name);
+  }
+  return infiniband.empty() ? others : infiniband;
+}
+
+}  // namespace
+
+wire::Pairs interface_variables(const wire::Facts& facts, const std::string& address,
+                                const std::vector<std::string>& common) {
+  std::map<std::string, std::string> interface_of;  // by address
+  for (std::size_t i = 0; i < std::min(facts.addresses.size(), facts.interfaces.size()); ++i)
+    interface_of.emplace(facts.addresses[i], facts.interfaces[i]);
+  const auto chosen = interface_of.find(address);
+  if (chosen == interface_of.end() || common.empty()) return {};
+  wire::Pairs variables{{"GLOO_SOCKET_IFNAME", chosen->second},
+                        {"TP_SOCKET_IFNAME", chosen->second}};
+  const std::vector<std::string> by_nccl = interfaces_of_nccl(facts.interfaces);
+  std::vector<std::string> reached;
+  for (const std::string& name : by_nccl)
+    if (std::any_of(common.begin(), common.end(),
+                    [&](const std::string& each) { return interface_of[each] == name; }))
+      reached.push_back(name);
+  if (reached.size() < by_nccl.size())
+    variables.emplace_back("NCCL_SOCKET_IFNAME",
+                           "=" + (reached.empty() ? chosen->second : join(reached, ",")));
+  return variables;
 }
 
 }  // namespace hv::launcher

@@ -31,6 +31,8 @@ struct AddressChoice {
   // Per host: the address that most other hosts reached; among equals the first in the host's own
   // order. If none was reached: the first that no other host has; else the host's name.
   std::vector<std::string> addresses;
+  // Per host: its addresses that all hosts which tested them reached, in the host's own order.
+  std::vector<std::vector<std::string>> common;
   std::vector<std::string> warnings;  // pairs of hosts that cannot connect
 };
 
@@ -38,5 +40,12 @@ struct AddressChoice {
 AddressChoice choose_addresses(const std::vector<std::string>& names,
                                const std::vector<std::vector<std::string>>& candidates,
                                const std::vector<ProbeOutcome>& outcomes);
+
+// The interfaces by which Gloo, TensorPipe and NCCL of this host's ranks reach other hosts: that of
+// `address`, the chosen one. Without them Gloo takes the address of the hostname, which may be
+// 127.0.1.1 or none. NCCL finds its interfaces itself: its variable is set only if it would also
+// take some that have no address in `common`. Empty where the address was not tested.
+wire::Pairs interface_variables(const wire::Facts& facts, const std::string& address,
+                                const std::vector<std::string>& common);
 
 }  // namespace hv::launcher

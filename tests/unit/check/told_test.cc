@@ -52,6 +52,24 @@ TEST_CASE("a fix is told with the other hosts that need it") {
   CHECK(finding_of(refused, "ssh-refused").fix == "ask in room n2");
 }
 
+TEST_CASE("names: a host whose own name is a loopback address, or none, is told with the line") {
+  CheckInput input = healthy_input(3);
+  for (CheckedHost& host : input.hosts) host.told->names = {{host.name, {"10.0.0.1"}, ""}};
+  CHECK(all_verdicts(input) == "");
+  told(input, 1).names = {{"n2", {"127.0.1.1", "::1"}, "line 2: 127.0.1.1 n2"}};
+  const Finding loopback = finding_of(input, "hostname-loopback");
+  CHECK(loopback.hosts == Hosts{"n2"});
+  CHECK(loopback.fact == "n2: /etc/hosts, line 2: 127.0.1.1 n2");
+  told(input, 1).names[0].addresses.emplace_back("10.0.0.2");
+  CHECK(all_verdicts(input) == "");
+  told(input, 1).names = {{"n2", {}, ""}, {"n1", {"127.0.0.1"}, ""}};
+  CHECK(all_verdicts(input) == "hostname-unknown");
+  CHECK(finding_of(input, "hostname-unknown").fact == "n2: no address for 'n2'");
+  CheckInput alone = healthy_input(1);
+  told(alone, 0).names = {{"n1", {}, ""}};
+  CHECK(all_verdicts(alone) == "");
+}
+
 TEST_CASE("a fix for this machine logs in to none") {
   CheckInput input = healthy_input(1);
   input.hosts[0].name = "localhost";

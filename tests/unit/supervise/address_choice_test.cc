@@ -31,6 +31,37 @@ TEST_CASE("of several addresses the one that most hosts reached wins, then the h
   CHECK(choice.addresses[0] == "10.1.0.1");
 }
 
+TEST_CASE("addresses that all testers reached are common, others are not") {
+  const AddressChoice choice = choose_addresses(
+      {"a", "b", "c"}, {{"10.0.0.1", "10.1.0.1"}, {"x"}, {"y"}},
+      {{1, 0, {"10.1.0.1"}, ""}, {2, 0, {"10.0.0.1", "10.1.0.1"}, ""}, {0, 1, {}, "refused"}});
+  CHECK(choice.common == std::vector<std::vector<std::string>>{{"10.1.0.1"}, {}, {}});
+}
+
+TEST_CASE("Gloo and TensorPipe take the interface of the chosen address, NCCL what was reached") {
+  wire::Facts facts;
+  facts.addresses = {"10.0.0.1", "10.0.0.9", "10.1.0.1", "10.2.0.1", "172.17.0.1"};
+  facts.interfaces = {"eth0", "eth0", "eth1", "eth2", "docker0"};
+  using Names = std::vector<std::string>;
+  const auto value = [&](const std::string& address, const Names& common, const char* name) {
+    for (const auto& [key, text] : interface_variables(facts, address, common))
+      if (key == name) return text;
+    return std::string("unset");
+  };
+  for (const char* name : {"GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME"}) {
+    CHECK(value("10.1.0.1", {"10.1.0.1"}, name) == "eth1");
+    CHECK(value("10.1.0.1", {}, name) == "unset");
+    CHECK(value("node7", {"10.1.0.1"}, name) == "unset");
+  }
+  const char* const nccl = "NCCL_SOCKET_IFNAME";
+  CHECK(value("10.0.0.1", {"10.0.0.1", "10.1.0.1", "10.2.0.1"}, nccl) == "unset");
+  CHECK(value("10.0.0.1", {"10.0.0.9", "10.1.0.1"}, nccl) == "=eth0,eth1");
+  CHECK(value("172.17.0.1", {"172.17.0.1"}, nccl) == "=docker0");
+  facts.interfaces[2] = "ib0";
+  CHECK(value("10.0.0.1", {"10.0.0.1"}, nccl) == "=eth0");
+  CHECK(value("10.0.0.1", {"10.0.0.1", "10.1.0.1"}, nccl) == "unset");
+}
+
 TEST_CASE("a pair that cannot connect is reported with both names and the reason") {
   const AddressChoice choice =
       choose_addresses({"a", "b"}, {{"1"}, {"2"}}, {{0, 1, {}, "refused"}});

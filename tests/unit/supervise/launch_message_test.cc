@@ -33,6 +33,17 @@ struct SetUpJob {
     return launch_message(job, job.members().front(), {"127.0.0.1", 29500, 0}, environment);
   }
 
+  // The values that rank 0 gets for the name.
+  std::vector<std::string> values(const char* name, const wire::Pairs& defaults,
+                                  const CommonEnvironment& environment = {}) const {
+    std::vector<std::string> found;
+    const wire::Launch launch =
+        launch_message(job, job.members().front(), {"127.0.0.1", 29500, 0}, environment, defaults);
+    for (const auto& [key, value] : launch.ranks.at(0).environment)
+      if (key == name) found.push_back(value);
+    return found;
+  }
+
   auto& gpus() { return job.members().front().answers.greeting->hello.facts.gpus; }
 
   boost::asio::io_context io;
@@ -59,6 +70,20 @@ std::vector<std::string> device_orders(const wire::Launch& launch) {
 }
 
 }  // namespace
+
+TEST_CASE("the placement, hvrun's environment and -x override default variables of a host") {
+  SetUpJob job(1);
+  const wire::Pairs defaults{{"GLOO_SOCKET_IFNAME", "eth0"}};
+  using Values = std::vector<std::string>;
+  CHECK(job.values("GLOO_SOCKET_IFNAME", defaults) == Values{"eth0"});
+  CommonEnvironment environment;
+  environment.variables.set("GLOO_SOCKET_IFNAME", "lo");
+  CHECK(job.values("GLOO_SOCKET_IFNAME", defaults, environment).empty());
+  PlannedRank placed;
+  placed.variables.emplace_back("GLOO_SOCKET_IFNAME", "eth1");
+  job.place(placed);
+  CHECK(job.values("GLOO_SOCKET_IFNAME", defaults).back() == "eth1");
+}
 
 TEST_CASE(
     "a message as large as an agent takes is made, a byte more is an error with its numbers") {
