@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "launcher/plan/slurm_settings.h"
+#include "launcher/spawn/slurm/srun_command.h"
 #include "launcher/supervise/hosts/host_steps.h"
 #include "launcher/supervise/query_command.h"
 #include "launcher/supervise/timeouts.h"
@@ -26,7 +27,8 @@ constexpr std::size_t kReasonShown = 300;
 asio::awaitable<QueryOutput> run_scontrol(LaunchContext& context, std::string words,
                                           Duration timeout) {
   QueryCommand query{split("scontrol " + words, ' '), "ask Slurm", kMostSlurmConfigBytes, timeout};
-  co_return co_await run_query(context.job.executor, context.environment, std::move(query));
+  co_return co_await run_query(context.job.executor, srun_environment(context.environment),
+                               std::move(query));
 }
 
 // Whether agents of this job are processes of a Slurm step: srun starts them, or has started hvrun

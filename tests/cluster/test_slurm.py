@@ -79,6 +79,23 @@ def test_what_sbatch_was_told_takes_no_core_from_the_ranks(slurm, options):
     assert set(ranks_of(output).values()) == {"2"} and len(ranks_of(output)) == 3, output
 
 
+# Each makes a plain srun fail, or wait, or change its step.
+INPUTS = {"SLURM_MEM_PER_CPU": "100", "SLURM_MEM_PER_NODE": "100", "SLURM_CONSTRAINT": "none-such", "SLURM_CLUSTERS": "elsewhere",
+          "SLURM_PARTITION": "none-such", "SLURM_RESERVATION": "none-such", "SLURM_GRES": "gpu:8", "SLURM_GPUS_PER_NODE": "8",
+          "SLURM_TASK_PROLOG": "/bin/false", "SLURM_THREADS_PER_CORE": "9", "SLURM_STDINMODE": "none", "SLURM_STDERRMODE": "/none/such",
+          "SLURM_NNODES": "1", "SLURM_JOB_NUM_NODES": "1", "SLURM_TIMELIMIT": "never", "SLURM_TEST_EXEC": "1", "SRUN_CONTAINER": "/none"}
+
+
+@pytest.mark.parametrize("names", [("SLURM_MEM_PER_CPU", "SLURM_MEM_PER_NODE"), ("SLURM_CONSTRAINT",), ("SLURM_CLUSTERS",), tuple(INPUTS)],
+                         ids=["memory", "constraint", "clusters", "all"])
+def test_variables_that_act_as_options_of_srun_do_not_change_hvruns_step(slurm, names):
+    """Ranks have them: hvrun(1) says that its environment is theirs."""
+    script = "".join(f"export {name}={INPUTS[name]}\n" for name in names) + f"hvrun -v sh -c 'echo $(hostname) ${names[0]}'"
+    output = done(slurm.batch(script, "-N", "3"))
+    assert ranks_of(output) == {str(rank): f"node{rank + 1} {INPUTS[names[0]]}" for rank in range(3)}, output
+    assert "assuming that Slurm signals" not in output, output
+
+
 def test_a_job_with_an_empty_environment(slurm):
     hvrun = programs.hvrun_folder() / "hvrun"
     output = done(slurm.batch(f"{hvrun} hostname", "-N", "3", "--export=NONE"))

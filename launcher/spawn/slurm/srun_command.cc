@@ -14,25 +14,21 @@ namespace {
 
 constexpr std::int64_t kMostGpusOfTask = 1024, kMostTasksOfNode = 65536;
 
-// Variables that act as srun's options (srun(1), INPUT ENVIRONMENT VARIABLES): set by sbatch, by
-// salloc, or by an outer step.
-const NamePatterns& names_that_change_srun() {
+// Names that begin so are Slurm's. Most act as srun's options (srun(1), INPUT ENVIRONMENT
+// VARIABLES), and sbatch, salloc or an outer step has set them for another purpose.
+const NamePatterns& names_of_slurm() {
+  static const NamePatterns names({"SLURM_*", "SLURMD_*", "SRUN_*"});
+  return names;
+}
+
+// The variables of Slurm that its commands need, and that change no step: which job, where the
+// controller and the nodes are, and proofs of who asks. SLURM_JOB_GPUS is for the ranks: slurmd
+// does not set it in a step. SPANK plugins read their own variables on the nodes.
+const NamePatterns& names_that_slurm_needs() {
   static const NamePatterns names(
-      {"SLURM_GPUS",           "SLURM_CPUS_PER_GPU", "SLURM_OVERCOMMIT",
-       "SLURM_DIST_PLANESIZE", "SLURM_HINT",         "SLURM_NTASKS",
-       "SLURM_NPROCS",         "SLURM_NTASKS_PER_*", "SLURM_DISTRIBUTION",
-       "SLURM_GPUS_PER_TASK",  "SLURM_GPU_BIND",     "SLURM_EXPORT_ENV",
-       "SLURM_CPU_BIND*",      "SLURM_MEM_BIND*",    "SLURM_CPUS_PER_TASK",
-       "SLURM_TRES_PER_TASK",  "SLURM_ARBITRARY_*",  "SLURM_EXACT",
-       "SLURM_EXCLUSIVE",      "SLURM_OVERLAP",      "SLURM_STEP_*",
-       "SLURM_STEPID",         "SLURM_MPI_TYPE",     "SLURM_THREADS_PER_CORE",
-       "SLURM_CORE_SPEC",      "SLURM_MULTI_PROG",   "SLURM_OPEN_MODE",
-       "SLURM_LABELIO",        "SLURM_STDINMODE",    "SLURM_STDOUTMODE",
-       "SLURM_STDERRMODE",     "SLURM_UNBUFFEREDIO", "SLURM_TASK_EPILOG",
-       "SLURM_TASK_PROLOG",    "SLURM_WAIT",         "SLURM_KILL_BAD_EXIT",
-       "SLURM_WORKING_DIR",    "SLURM_REMOTE_CWD",   "SLURM_RESV_PORTS",
-       "SLURM_NODEFILE",       "SLURM_HOSTFILE",     "SLURM_BCAST*",
-       "SLURM_DEBUG",          "SLURM_SRUN_*",       "SRUN_*"});
+      {"SLURM_JOB_ID", "SLURM_JOBID", "SLURM_JOB_NODELIST", "SLURM_HET_SIZE", "SLURM_NODE_ALIASES",
+       "SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_CLUSTER_NAME", "SLURM_WORKING_CLUSTER",
+       "SLURM_JWT", "SLURM_SACK_*", "SLURM_JOB_GPUS", "SLURM_SPANK_*"});
   return names;
 }
 
@@ -117,7 +113,8 @@ int gpus_of_nodes(const Environment& own) {
 Environment srun_environment(const Environment& own) {
   Environment result;
   for (const auto& [name, value] : own.all())
-    if (!names_that_change_srun().has_match(name)) result.set(name, value);
+    if (!names_of_slurm().has_match(name) || names_that_slurm_needs().has_match(name))
+      result.set(name, value);
   return result;
 }
 

@@ -30,8 +30,9 @@ std::vector<std::string> remove_words(const SrunStep& step);
 // it requests more: this many, which each node has at least. 0: the step has all without a request.
 int gpus_of_nodes(const Environment& own);
 
-// own without variables that would act as srun's options: Slurm sets them in a job for the options
-// of sbatch.
+// own with only those variables of Slurm that its commands need to find the cluster and the job.
+// The others would act as options of srun or scontrol: Slurm sets them in a job for the options of
+// sbatch, and users set them for commands of their own.
 Environment srun_environment(const Environment& own);
 
 // words: how srun ended, and its stderr. The agent's file is missing on a node.

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "src/base/text.h"
+
 namespace hv::launcher {
 namespace {
 
@@ -90,17 +92,41 @@ TEST_CASE("of what many nodes say the node's own comes first, and what is alike 
   CHECK(gist_of_srun("", "n", 40).empty());
 }
 
-TEST_CASE("what sbatch was told does not change how srun starts agents") {
-  const auto own = Environment::from_entries(
-      {"SLURM_HINT=nomultithread", "SLURM_CPU_BIND=quiet,mask_cpu:0x1", "SLURM_CPU_BIND_TYPE=x",
-       "SLURM_NTASKS=32", "SLURM_NPROCS=32", "SLURM_NTASKS_PER_NODE=4", "SLURM_DISTRIBUTION=block",
-       "SLURM_GPUS_PER_TASK=1", "SLURM_GPUS=8", "SLURM_OVERCOMMIT=1", "SLURM_GPU_BIND=single:1",
-       "SLURM_EXPORT_ENV=NONE", "SRUN_CPUS_PER_TASK=10", "SLURM_CPUS_PER_TASK=10", "SLURM_JOB_ID=7",
-       "SLURM_CONF=/etc/s", "SLURM_JOB_NODELIST=n[1-3]", "SLURM_CLUSTER_NAME=c", "PATH=/bin"});
-  const Environment cleaned = srun_environment(own);
-  CHECK(cleaned.entries() == std::vector<std::string>{"PATH=/bin", "SLURM_CLUSTER_NAME=c",
-                                                      "SLURM_CONF=/etc/s", "SLURM_JOB_ID=7",
-                                                      "SLURM_JOB_NODELIST=n[1-3]"});
+namespace {
+
+// srun(1) of 22.05, INPUT ENVIRONMENT VARIABLES without SLURM_, and what later versions added.
+constexpr char kInputs[] =
+    "ACCOUNT ACCTG_FREQ ARBITRARY_NODELIST BCAST BCAST_EXCLUDE BURST_BUFFER CLUSTERS "
+    "COMPRESS CONSTRAINT CONTAINER CORE_SPEC CPUS_PER_GPU CPUS_PER_TASK CPU_BIND "
+    "CPU_BIND_TYPE CPU_FREQ_REQ DEBUG DEBUG_FLAGS DELAY_BOOT DEPENDENCY DISABLE_STATUS "
+    "DISTRIBUTION DIST_PLANESIZE EPILOG EXACT EXCLUSIVE EXIT_ERROR EXPORT_ENV GPUS "
+    "GPUS_PER_NODE GPUS_PER_TASK GPU_BIND GPU_FREQ GRES GRES_FLAGS HINT HOSTFILE "
+    "IMMEDIATE JOB_NAME JOB_NUM_NODES KILL_BAD_EXIT LABELIO MEM_BIND MEM_PER_CPU "
+    "MEM_PER_GPU MEM_PER_NODE MPI_TYPE NCORES_PER_SOCKET NETWORK NNODES NODELIST NO_KILL "
+    "NPROCS NTASKS NTASKS_PER_NODE NTASKS_PER_TRES OPEN_MODE OVERCOMMIT OVERLAP PARTITION "
+    "POWER PROFILE PROLOG QOS REMOTE_CWD REQ_SWITCH RESERVATION RESV_PORTS SEND_LIBS "
+    "SIGNAL SPREAD_JOB STDERRMODE STDINMODE STDOUTMODE STEP_GRES STEP_ID TASK_EPILOG "
+    "TASK_PROLOG TEST_EXEC THREADS THREADS_PER_CORE THREAD_SPEC TIMELIMIT TRES_BIND "
+    "TRES_PER_TASK UMASK UNBUFFEREDIO USE_MIN_NODES WAIT WAIT4SWITCH WCKEY WORKING_DIR";
+
+}  // namespace
+
+TEST_CASE("srun sees of Slurm's variables only those that find the cluster and the job") {
+  const std::vector<std::string> needed{
+      "SLURM_CLUSTER_NAME=c", "SLURM_CONF=/etc/s",
+      "SLURM_CONF_SERVER=h",  "SLURM_HET_SIZE=2",
+      "SLURM_JOBID=7",        "SLURM_JOB_GPUS=0,1",
+      "SLURM_JOB_ID=7",       "SLURM_JOB_NODELIST=n[1-3]",
+      "SLURM_JWT=secret",     "SLURM_NODE_ALIASES=n1:a:b",
+      "SLURM_SPANK_X=1",      "SLURM_WORKING_CLUSTER=c:h:6817:1:1"};
+  std::vector<std::string> own{"HOME=/h", "PATH=/bin", "XSLURM_HINT=1", "MUNGE_SOCKET=/m"};
+  own.insert(own.end(), needed.begin(), needed.end());
+  std::vector<std::string> expected = own;
+  std::sort(expected.begin(), expected.end());
+  for (const std::string& name : split(kInputs, ' ')) own.push_back("SLURM_" + name + "=x");
+  for (const char* name : {"SRUN_CPUS_PER_TASK", "SRUN_CONTAINER", "SRUN_DEBUG", "SLURMD_DEBUG"})
+    own.push_back(std::string(name) + "=x");
+  CHECK(srun_environment(Environment::from_entries(own)).entries() == expected);
 }
 
 TEST_CASE("a missing file is told from another failure, and each failure has its advice") {
