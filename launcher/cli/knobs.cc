@@ -7,6 +7,7 @@
 
 #include "launcher/cli/horovod_options.h"
 #include "launcher/plan/grace.h"
+#include "launcher/plan/slurm_variables.h"
 #include "src/contract/contract.h"
 #include "src/contract/runtime_knobs.h"
 
@@ -43,7 +44,8 @@ static bool is_read_by_others(const std::string& name) {
 }
 
 std::vector<std::string> ignored_variables(const Environment& environment) {
-  std::vector<std::string> others = contract_names();  // an hvrun inside a rank has them
+  std::vector<std::string> others = contract_names();  // an hvrun inside a rank has these, too
+  others.insert(others.end(), names_of_job_values().begin(), names_of_job_values().end());
   const Environment ours = environment.with_prefix("HVRUN_");
   for (const auto& [name, value] : ours.all())
     if (is_read_by_others(name)) others.push_back(name);

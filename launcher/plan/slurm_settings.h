@@ -1,5 +1,4 @@
-// The settings of Slurm that hvrun needs, and the variables of Slurm that ranks get: the first as
-// `scontrol show config` prints them. Pure.
+// The settings of Slurm that hvrun needs, as `scontrol show config` prints them. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,10 +7,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
-
-#include "src/contract/contract.h"
 
 namespace hv::launcher {
 
@@ -43,14 +38,5 @@ std::optional<std::chrono::seconds> time_to_end(const SlurmSettings& settings,
 // linuxproc signals every process, cgroup does with SignalChildrenProcesses, pgid does not.
 // Source: slurm.conf(5), cgroup.conf(5), src/plugins/proctrack of Slurm.
 bool signals_every_process(const SlurmSettings& settings);
-
-// What a program that reads Slurm's own variables (idr_torch, Lightning) finds in a rank: as if
-// srun had started it. Pure.
-using Variables = std::vector<std::pair<std::string, std::string>>;
-
-// The same for all ranks. hosts: with ranks, in order.
-Variables slurm_variables_of_job(int ranks, const std::vector<std::string>& hosts);
-// host: its index among those.
-Variables slurm_variables_of_rank(const RankIdentity& rank, int host);
 
 }  // namespace hv::launcher

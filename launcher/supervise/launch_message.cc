@@ -6,7 +6,7 @@
 
 #include "launcher/output/output_ledger.h"
 #include "launcher/plan/mpi_wires.h"
-#include "launcher/plan/slurm_settings.h"
+#include "launcher/plan/slurm_variables.h"
 #include "launcher/supervise/streams/window_size.h"
 #include "src/base/text.h"
 
@@ -46,22 +46,11 @@ bool is_exported(const CommonEnvironment& environment, const std::string& name) 
   return environment.exported.count(name) > 0;
 }
 
-void set_slurm_variables(const Job& job, const CommonEnvironment& environment,
-                         RankEnvironment* variables) {
-  std::vector<std::string> hosts;
-  for (const Host& host : job.members()) hosts.push_back(host.target.name);
-  for (const auto& [name, value] :
-       slurm_variables_of_job(static_cast<int>(job.slots.count()), hosts))
-    if (!is_exported(environment, name)) variables->set(name, value);
-}
-
 // The variables that every rank of the host gets.
-RankEnvironment variables_of_host(const Job& job, const Host& host,
-                                  const CommonEnvironment& environment, bool is_slurm_job) {
+RankEnvironment variables_of_host(const Host& host, const CommonEnvironment& environment) {
   RankEnvironment variables = environment.variables;
   if (!host.facts().gpus.empty() && !is_exported(environment, kDeviceOrder))
     variables.set(kDeviceOrder, "PCI_BUS_ID");
-  if (is_slurm_job) set_slurm_variables(job, environment, &variables);
   return variables;
 }
 
@@ -92,12 +81,20 @@ std::vector<wire::Program> programs_of(const JobSpec& spec, const CommonEnvironm
   return programs;
 }
 
+CommonEnvironment environment_of_epoch(const Job& job, CommonEnvironment environment) {
+  std::vector<HostRanks> hosts;
+  for (const Host& host : job.members())
+    hosts.push_back({host.target.name, static_cast<int>(job.slots.ranks_on(host.id).size())});
+  set_slurm_variables(hosts, &environment);
+  return environment;
+}
+
 wire::Launch launch_message(const Job& job, const Host& host, const ContractAddresses& common,
                             const CommonEnvironment& environment, const wire::Pairs& defaults) {
   wire::Launch launch;
   launch.programs = programs_of(job.spec, environment);
   const bool is_slurm_job = environment.variables.has("SLURM_JOB_ID");
-  launch.environment = variables_of_host(job, host, environment, is_slurm_job).entries();
+  launch.environment = variables_of_host(host, environment).entries();
   launch.host_variables = environment.host_variables;
   launch.pty = job.spec.output.pty;
   launch.window = window_of_ranks(job);

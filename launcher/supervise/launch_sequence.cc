@@ -111,8 +111,9 @@ asio::awaitable<void> launch_ranks(LaunchContext& context, const AddressChoice& 
   ContractAddresses addresses;
   addresses.master_address = co_await master_address(context, choice);
   addresses.master_port = static_cast<int>(job.members().front().answers.set_up->master_port);
+  const CommonEnvironment environment = environment_of_epoch(job, context.ranks);
   for (const Host& host : job.members())
-    host.send(launch_message(job, host, addresses, context.ranks,
+    host.send(launch_message(job, host, addresses, environment,
                              interfaces_chosen_for(job, host, choice)));
   co_await await_hosts(
       context, "check program and directory",

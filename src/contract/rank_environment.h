@@ -9,7 +9,7 @@
 //      none with --clean-env
 //   3. horovodrun's options, then -x for all ranks, in the order of the command line; --mpi puts
 //      mpi first in the HVRUN_BACKEND of this layer and of 5
-//   4. CUDA_DEVICE_ORDER and the job's Slurm variables, unless -x for all ranks names them
+//   4. CUDA_DEVICE_ORDER and Slurm's variables of the ranks, unless -x for all ranks names them
 //   5. -x of the rank's program
 //   6. the contract; the rank's Slurm variables, unless -x for all ranks names them; variables of
 //      its placement, such as its GPUs, unless hvrun's environment or -x has them
@@ -35,6 +35,7 @@ class RankEnvironment {
   void set(std::string name, std::string value) {
     variables_.set(std::move(name), std::move(value));
   }
+  void unset(std::string_view name) { variables_.unset(name); }
   // Keeps a value that the name has already, even an empty one.
   void set_default(std::string name, std::string value);
   // Sets each NAME=VALUE, in their order; drops other entries.

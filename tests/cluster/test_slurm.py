@@ -131,6 +131,27 @@ def test_nodes_by_long_names_and_addresses_are_reached_by_srun(slurm):
     assert "hosts node3,node2: srun" in output or "hosts node[2-3]: srun" in output, output
 
 
+# As programs do that meet by Slurm's variables (idr_torch, Lightning): where rank 0 is, how many there are, and where.
+MEET = """
+import os
+first, *others = os.popen("scontrol show hostnames $SLURM_JOB_NODELIST").read().split()
+names = ("NODELIST", "NNODES", "JOB_NUM_NODES", "NTASKS", "NTASKS_PER_NODE", "TASKS_PER_NODE", "NODEID", "LOCALID")
+print(first, *others, *(os.environ.get(f"SLURM_{name}", "none") for name in names), os.environ.get("HVRUN_JOB_NODELIST"), flush=True)
+"""
+
+
+@pytest.mark.parametrize("options, expected", [
+    ("-H node3:2,node1:2", ["node3 node1 node3,node1 2 2 4 2 2(x2) 0 0", "node3 node1 node3,node1 2 2 4 2 2(x2) 0 1",
+                        "node3 node1 node3,node1 2 2 4 2 2(x2) 1 0", "node3 node1 node3,node1 2 2 4 2 2(x2) 1 1"]),
+    ("-np 3", ["node1 node2 node1,node2 2 2 3 none 2,1 0 0", "node1 node2 node1,node2 2 2 3 none 2,1 0 1",
+               "node1 node2 node1,node2 2 2 3 none 2,1 1 0"]),
+    ("-H node3 -np 1", ["node3 node3 1 1 1 1 1 0 0"])], ids=["order", "fewer", "last"])
+def test_ranks_on_part_of_the_nodes_meet_at_rank_0(slurm, options, expected):
+    (slurm.cluster.shared / "meet.py").write_text(MEET)
+    output = done(slurm.batch(f"hvrun {options} /usr/bin/python3 {slurm.cluster.shared}/meet.py", "-N", "3", "--ntasks-per-node=2"))
+    assert ranks_of(output) == {str(rank): f"{line} node[1-3]" for rank, line in enumerate(expected)}, output
+
+
 def test_ranks_see_slurms_variables_with_hvruns_values(slurm):
     script = f"hvrun sh -c 'for v in {VARIABLES}; do eval \"printf \\\"%s \\\" \\$$v\"; done; echo $SLURM_STEP_NODELIST $SLURMD_NODENAME'"
     output = done(slurm.batch(script, "-N", "2", "--ntasks-per-node=2"))
