@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -54,6 +55,14 @@ bool are_hosts_of_mpi_operator(const HostList& hosts, const Environment& environ
 // understands. Throws Error(kUsage) where the operator's pods need kubectl and there is none.
 HostReach reach_by_mpi_operator(const HostList& hosts, const Environment& environment,
                                 const ReadFile& read, const IsProgram& is_program);
+
+// Number of components of the heterogeneous Slurm job in which this process runs; 0: the job is not
+// heterogeneous.
+int slurm_components(const Environment& environment);
+// "_HET_GROUP_1": the end of the names of that component's variables. component < 0: "".
+std::string suffix_of_slurm_component(int component);
+// The component of each node; a node of several has the first. Empty: the job is not heterogeneous.
+std::map<std::string, int> slurm_component_of_nodes(const Environment& environment);
 
 std::optional<HostList> hosts_of_slurm(const Environment& environment, const ReadFile& read);
 std::optional<HostList> hosts_of_pbs(const Environment& environment, const ReadFile& read);

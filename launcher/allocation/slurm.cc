@@ -45,20 +45,22 @@ std::vector<int> tasks_by_node(const Place& place, std::size_t nodes) {
 
 // The tasks of each node, where the job was given a number of tasks at all: without one Slurm
 // counts cores, which says nothing of ranks. Inside a step, as the shell of salloc may be one, the
-// numbers of tasks are the step's; what was asked for each node still is the job's.
-void state_slots(const Environment& environment, HostList* list) {
-  const bool is_in_step = environment.has("SLURM_STEP_NUM_TASKS");
-  const auto tasks = environment.get("SLURM_TASKS_PER_NODE");
+// numbers of tasks are the step's; what was asked for each node still is the job's, and so is what
+// names a component (suffix).
+void state_slots(const Environment& environment, const std::string& suffix, HostList* list) {
+  const bool is_in_step = suffix.empty() && environment.has("SLURM_STEP_NUM_TASKS");
+  const std::string by_node = "SLURM_TASKS_PER_NODE" + suffix;
+  const auto tasks = environment.get(by_node);
   if (!is_in_step && tasks &&
-      (environment.has("SLURM_NTASKS") || environment.has("SLURM_NPROCS"))) {
-    const std::vector<int> by_node =
-        tasks_by_node({"$SLURM_TASKS_PER_NODE", 0, *tasks}, list->entries.size());
-    for (std::size_t i = 0; i < by_node.size(); ++i) list->entries[i].slots = by_node[i];
+      (environment.has("SLURM_NTASKS" + suffix) || environment.has("SLURM_NPROCS" + suffix))) {
+    const std::vector<int> slots = tasks_by_node({"$" + by_node, 0, *tasks}, list->entries.size());
+    for (std::size_t i = 0; i < slots.size(); ++i) list->entries[i].slots = slots[i];
     return;
   }
-  const auto each = environment.get("SLURM_NTASKS_PER_NODE");
+  const std::string for_each_node = "SLURM_NTASKS_PER_NODE" + suffix;
+  const auto each = environment.get(for_each_node);
   if (!each) return;
-  const int slots = parse_slots({"$SLURM_NTASKS_PER_NODE", 0, *each}, 0, each->size(), 1);
+  const int slots = parse_slots({"$" + for_each_node, 0, *each}, 0, each->size(), 1);
   for (HostEntry& entry : list->entries) entry.slots = slots;
 }
 
@@ -74,10 +76,35 @@ void refuse_many_tasks(const Environment& environment) {
               "itself; or srun -n 1");
 }
 
+// A heterogeneous job has several node expressions, others one.
+std::vector<std::string> suffixes_of_job(const Environment& environment) {
+  std::vector<std::string> suffixes;
+  for (int component = 0; component < slurm_components(environment); ++component)
+    suffixes.push_back(suffix_of_slurm_component(component));
+  return suffixes.empty() ? std::vector<std::string>{""} : suffixes;
+}
+
 // The node expression of the job in which this process runs, if it runs in one.
 std::optional<std::string> nodes_of_job(const Environment& environment) {
   if (!environment.has("SLURM_JOB_ID")) return std::nullopt;
-  return environment.get_filled("SLURM_JOB_NODELIST");
+  std::vector<std::string> nodes;
+  for (const std::string& suffix : suffixes_of_job(environment))
+    if (auto some = environment.get_filled("SLURM_JOB_NODELIST" + suffix))
+      nodes.push_back(std::move(*some));
+  return nodes.empty() ? std::nullopt : std::optional<std::string>(join(nodes, ","));
+}
+
+// A node of several components has the slots of all.
+void add_component(const HostList& component, HostList* list) {
+  for (const HostEntry& node : component.entries) {
+    const auto same =
+        std::find_if(list->entries.begin(), list->entries.end(),
+                     [&node](const HostEntry& entry) { return entry.name == node.name; });
+    if (same == list->entries.end())
+      list->entries.push_back(node);
+    else if (same->slots && node.slots)
+      *same->slots += *node.slots;
+  }
 }
 
 std::set<std::string> node_names(const std::string& nodes) {
@@ -97,8 +124,18 @@ std::optional<HostList> hosts_of_slurm(const Environment& environment, const Rea
   const auto nodes = nodes_of_job(environment);
   if (!nodes) return std::nullopt;
   refuse_many_tasks(environment);
-  HostList list = parse_host_expression(*nodes, "$SLURM_JOB_NODELIST");
-  state_slots(environment, &list);
+  HostList list;
+  for (const std::string& suffix : suffixes_of_job(environment)) {
+    const std::string name = "SLURM_JOB_NODELIST" + suffix;
+    const auto expression = environment.get_filled(name);
+    if (!expression) continue;
+    HostList component = parse_host_expression(*expression, "$" + name);
+    state_slots(environment, suffix, &component);
+    if (list.entries.empty())
+      list = std::move(component);
+    else
+      add_component(component, &list);
+  }
   return list;
 }
 

@@ -152,6 +152,12 @@ def test_ranks_on_part_of_the_nodes_meet_at_rank_0(slurm, options, expected):
     assert ranks_of(output) == {str(rank): f"{line} node[1-3]" for rank, line in enumerate(expected)}, output
 
 
+def test_a_rank_on_part_of_the_nodes_reaches_the_others_by_the_jobs_own_list(slurm):
+    call = "SLURM_JOB_NODELIST=$HVRUN_JOB_NODELIST srun --overlap -N 3 -n 3 hostname"
+    inner = done(slurm.batch(f"hvrun -H node3 sh -c '{call}'; hvrun -H node3 hvrun -np 1 hostname", "-N", "3"))
+    assert sorted(inner.splitlines()) == ["[0] [0] node3", "[0] node1", "[0] node2", "[0] node3"], inner
+
+
 def test_ranks_see_slurms_variables_with_hvruns_values(slurm):
     script = f"hvrun sh -c 'for v in {VARIABLES}; do eval \"printf \\\"%s \\\" \\$$v\"; done; echo $SLURM_STEP_NODELIST $SLURMD_NODENAME'"
     output = done(slurm.batch(script, "-N", "2", "--ntasks-per-node=2"))

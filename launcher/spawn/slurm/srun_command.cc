@@ -6,6 +6,7 @@
 #include <set>
 
 #include "launcher/allocation/node_expression.h"
+#include "launcher/allocation/scheduler.h"
 #include "src/base/name_pattern.h"
 #include "src/base/text.h"
 
@@ -24,11 +25,13 @@ const NamePatterns& names_of_slurm() {
 // The variables of Slurm that its commands need, and that change no step: which job, where the
 // controller and the nodes are, and proofs of who asks. SLURM_JOB_GPUS is for the ranks: slurmd
 // does not set it in a step. SPANK plugins read their own variables on the nodes.
+// SLURM_JOB_NODELIST is not among them: srun takes its number of nodes for a limit, and the list
+// may be that of one component, or of the ranks of an outer hvrun.
 const NamePatterns& names_that_slurm_needs() {
-  static const NamePatterns names(
-      {"SLURM_JOB_ID", "SLURM_JOBID", "SLURM_JOB_NODELIST", "SLURM_HET_SIZE", "SLURM_NODE_ALIASES",
-       "SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_CLUSTER_NAME", "SLURM_WORKING_CLUSTER",
-       "SLURM_JWT", "SLURM_SACK_*", "SLURM_JOB_GPUS", "SLURM_SPANK_*"});
+  static const NamePatterns names({"SLURM_JOB_ID", "SLURM_JOBID", "SLURM_HET_SIZE",
+                                   "SLURM_NODE_ALIASES", "SLURM_CONF", "SLURM_CONF_SERVER",
+                                   "SLURM_CLUSTER_NAME", "SLURM_WORKING_CLUSTER", "SLURM_JWT",
+                                   "SLURM_SACK_*", "SLURM_JOB_GPUS", "SLURM_SPANK_*"});
   return names;
 }
 
@@ -49,6 +52,7 @@ std::vector<std::string> step_words(const SrunStep& step) {
                                  "--job-name=hvrun",
                                  "-w",
                                  fold_names(step.nodes)};
+  if (step.component >= 0) words.push_back("--het-group=" + std::to_string(step.component));
   return words;
 }
 
@@ -93,16 +97,17 @@ std::vector<std::string> remove_words(const SrunStep& step) {
   return words;
 }
 
-int gpus_of_nodes(const Environment& own) {
+int gpus_of_nodes(const Environment& own, int component) {
+  const std::string suffix = suffix_of_slurm_component(component);
   // "2", "a100:2"; "cpu:4,gres/gpu:a100:2", "gres:gpu=2".
-  std::string each = own.get_or("SLURM_GPUS_PER_TASK", "");
-  for (const std::string& word : split(own.get_or("SLURM_TRES_PER_TASK", ""), ','))
+  std::string each = own.get_or("SLURM_GPUS_PER_TASK" + suffix, "");
+  for (const std::string& word : split(own.get_or("SLURM_TRES_PER_TASK" + suffix, ""), ','))
     if (each.empty() && word.find("gpu") != std::string::npos) each = word;
   const std::size_t number = each.find_last_of(":=");
   const auto gpus = parse_integer(number == std::string::npos ? each : each.substr(number + 1));
   if (!gpus || *gpus < 1 || *gpus > kMostGpusOfTask) return 0;
   std::int64_t least = 0;
-  for (const std::string& word : split(own.get_or("SLURM_TASKS_PER_NODE", ""), ',')) {
+  for (const std::string& word : split(own.get_or("SLURM_TASKS_PER_NODE" + suffix, ""), ',')) {
     const auto tasks = parse_integer(word.substr(0, word.find('(')));
     if (!tasks || *tasks < 1 || *tasks > kMostTasksOfNode) return 0;
     least = least == 0 ? *tasks : std::min(least, *tasks);

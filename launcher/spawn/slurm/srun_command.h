@@ -17,6 +17,7 @@ struct SrunStep {
   std::string copy_as{};               // path to which srun copies the agent; empty: no copy
   int gpus_per_node = 0;               // requested GPUs; 0: the step has all without a request
   std::vector<std::string> agent_words{};
+  int component = -1;  // of a heterogeneous job, whose nodes they are; -1: the job is none
 };
 
 // The agent shares its node with other steps (--overlap) and is not bound to cores: hvrun binds the
@@ -28,7 +29,7 @@ std::vector<std::string> remove_words(const SrunStep& step);
 
 // In a job with GPUs per task, a step with one task on each node gets the GPUs of one task, unless
 // it requests more: this many, which each node has at least. 0: the step has all without a request.
-int gpus_of_nodes(const Environment& own);
+int gpus_of_nodes(const Environment& own, int component = -1);
 
 // own with only those variables of Slurm that its commands need to find the cluster and the job.
 // The others would act as options of srun or scontrol: Slurm sets them in a job for the options of

@@ -11,6 +11,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "launcher/allocation/scheduler.h"
 #include "launcher/spawn/process_channel.h"
 #include "launcher/spawn/slurm/srun_command.h"
 #include "launcher/spawn/start_deadline.h"
@@ -33,7 +34,8 @@ constexpr auto kTimeForWords = std::chrono::milliseconds(300);
 }  // namespace
 
 struct SrunSpawner::Step {
-  std::string name;  // of this start: what agents of an earlier one, still on their way, lack
+  std::string name;    // of this start: what agents of an earlier one, still on their way, lack
+  int component = -1;  // SrunStep's
   std::vector<std::string> nodes;
   std::unique_ptr<ProcessChannel> srun;
   std::optional<Error> error;  // srun has ended, or was never there
@@ -50,6 +52,9 @@ struct SrunSpawner::Arrival {
   std::unique_ptr<AgentChannel> channel;
   asio::steady_timer change;
 };
+
+SrunSpawner::SrunSpawner(const SpawnOptions& options)
+    : options_(options), component_of_(slurm_component_of_nodes(options.environment)) {}
 
 namespace {
 
@@ -92,17 +97,21 @@ class StepChannel : public AgentChannel {
 }  // namespace
 
 // The first one that is asked for opens a step, and whoever is asked for in the same turn of the
-// loop comes with it.
+// loop comes with it; each component of a heterogeneous job takes a step of its own.
 std::shared_ptr<SrunSpawner::Step> SrunSpawner::step_for(asio::any_io_executor executor,
                                                          const std::string& node) {
-  if (next_ == nullptr) {
-    next_ = std::make_shared<Step>();
-    asio::post(executor, [this, executor] {
-      asio::co_spawn(executor, run(std::exchange(next_, nullptr)), asio::detached);
+  const auto found = component_of_.find(node);
+  const int component = found == component_of_.end() ? -1 : found->second;
+  std::shared_ptr<Step>& next = next_[component];
+  if (next == nullptr) {
+    next = std::make_shared<Step>();
+    next->component = component;
+    asio::post(executor, [this, executor, component] {
+      asio::co_spawn(executor, run(std::exchange(next_[component], nullptr)), asio::detached);
     });
   }
-  next_->nodes.push_back(node);
-  return next_;
+  next->nodes.push_back(node);
+  return next;
 }
 
 SrunSpawner::Arrival* SrunSpawner::awaited(const std::string& agent) {
@@ -198,7 +207,8 @@ asio::awaitable<std::string> SrunSpawner::run_srun(std::shared_ptr<Step> step,
   Command command;
   step->name = random_hex(4);
   command.argv = srun_words({step->nodes, options_.agent_program, gate_->addresses(), step->name,
-                             copy_as, gpus_of_nodes(options_.environment), agent_words(options_)});
+                             copy_as, gpus_of_nodes(options_.environment, step->component),
+                             agent_words(options_), step->component});
   command.environment = srun_environment(options_.environment).entries();
   step->srun = std::make_unique<ProcessChannel>(co_await asio::this_coro::executor, command,
                                                 AtClose::kTerminate, "start srun");
@@ -221,7 +231,8 @@ asio::awaitable<std::string> SrunSpawner::run_srun(std::shared_ptr<Step> step,
 // Those that were never run. What fails here has nothing to add to why, nor may it take long.
 asio::awaitable<void> SrunSpawner::remove_copies(Copies copies) {
   Command command;
-  command.argv = remove_words({copies.step->nodes, "", {}, "", copies.file});
+  command.argv =
+      remove_words({copies.step->nodes, "", {}, "", copies.file, 0, {}, copies.step->component});
   command.environment = srun_environment(options_.environment).entries();
   try {
     const auto executor = co_await asio::this_coro::executor;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <list>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@ namespace hv::launcher {
 
 class SrunSpawner : public Spawner {
  public:
-  explicit SrunSpawner(const SpawnOptions& options) : options_(options) {}
+  explicit SrunSpawner(const SpawnOptions& options);
   boost::asio::awaitable<std::unique_ptr<AgentChannel>> start(HostTarget host) override;
   std::string route(const HostTarget& host) override;
   std::string advice_if_lost(const HostTarget& host) override;
@@ -43,8 +44,9 @@ class SrunSpawner : public Spawner {
 
   const SpawnOptions& options_;
   std::unique_ptr<AgentGate> gate_;
-  std::shared_ptr<Step> next_;    // to which hosts are still added
-  std::list<Arrival*> arrivals_;  // each in its waiter's frame
+  const std::map<std::string, int> component_of_;  // of nodes of a heterogeneous job
+  std::map<int, std::shared_ptr<Step>> next_;      // to which hosts are still added, by component
+  std::list<Arrival*> arrivals_;                   // each in its waiter's frame
   std::vector<Copies> copies_;
   bool is_over_ = false;  // nothing more is tried
 };

@@ -51,6 +51,36 @@ TEST_CASE("outside of every scheduler nobody names a host") {
   CHECK(found({"OMPI_MCA_orte_default_hostfile=/etc/openmpi/hosts"}) == "");
 }
 
+TEST_CASE("Slurm: a heterogeneous job has the nodes and tasks of all its components") {
+  const std::vector<std::string> job{"SLURM_JOB_ID=9",
+                                     "SLURM_HET_SIZE=2",
+                                     "SLURM_JOB_NODELIST=n1",
+                                     "SLURM_NTASKS=3",
+                                     "SLURM_TASKS_PER_NODE=3",
+                                     "SLURM_JOB_NODELIST_HET_GROUP_0=n1",
+                                     "SLURM_NTASKS_HET_GROUP_0=3",
+                                     "SLURM_TASKS_PER_NODE_HET_GROUP_0=3",
+                                     "SLURM_JOB_NODELIST_HET_GROUP_1=n[1,3-4]",
+                                     "SLURM_NTASKS_HET_GROUP_1=4",
+                                     "SLURM_TASKS_PER_NODE_HET_GROUP_1=2,1(x2)"};
+  CHECK(found(job) == "Slurm: n1:5 n3:1 n4:1");
+  const Environment environment = Environment::from_entries(job);
+  CHECK(slurm_component_of_nodes(environment) ==
+        std::map<std::string, int>{{"n1", 0}, {"n3", 1}, {"n4", 1}});
+  CHECK(are_nodes_of_slurm_job(parse_host_expression("n4,n1"), environment));
+  CHECK_FALSE(are_nodes_of_slurm_job(parse_host_expression("n2"), environment));
+  // An option of sbatch that the second component alone has.
+  std::vector<std::string> other{
+      "SLURM_JOB_ID=9", "SLURM_HET_SIZE=2", "SLURM_JOB_NODELIST_HET_GROUP_0=n1",
+      "SLURM_JOB_NODELIST_HET_GROUP_1=n2", "SLURM_NTASKS_PER_NODE_HET_GROUP_1=4"};
+  CHECK(found(other) == "Slurm: n1 n2:4");
+  CHECK(slurm_component_of_nodes(Environment::from_entries({"SLURM_JOB_NODELIST=n1"})).empty());
+  for (const char* size : {"", "0", "-1", "x"}) {
+    other[1] = std::string("SLURM_HET_SIZE=") + size;
+    CHECK(found(other) == "");
+  }
+}
+
 TEST_CASE("Slurm: the node expression, with the tasks that were asked for as slots") {
   // sbatch -N 2 --ntasks-per-node=4 --gres=gpu:4 on Jean Zay
   CHECK(found({"SLURM_JOB_ID=1201", "SLURM_JOB_NODELIST=jean-zay-iam[11,14]",

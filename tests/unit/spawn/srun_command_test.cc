@@ -65,6 +65,19 @@ TEST_CASE("a job with GPUs for each task gives the step of agents those of all t
   CHECK(has(srun_words({{"n1"}, "/x", {}, "s", "", 4}), "--gpus-per-node=4"));
 }
 
+TEST_CASE("the step of a heterogeneous job's component names it, and has its GPUs") {
+  SrunStep step{{"n3"}, "/x", {}, "s"};
+  CHECK_FALSE(has(srun_words(step), "--het-group=0"));
+  step.component = 1;
+  step.copy_as = "/tmp/copy";
+  CHECK(has(srun_words(step), "--het-group=1"));
+  CHECK(has(remove_words(step), "--het-group=1"));
+  const auto own = Environment::from_entries({"SLURM_GPUS_PER_TASK=1", "SLURM_TASKS_PER_NODE=1",
+                                              "SLURM_GPUS_PER_TASK_HET_GROUP_1=2",
+                                              "SLURM_TASKS_PER_NODE_HET_GROUP_1=3"});
+  CHECK(gpus_of_nodes(own, 1) == 6);
+}
+
 TEST_CASE("a copy that could not be run is told and taken away on the same nodes") {
   const auto words = remove_words({{"n1", "n2"}, "", {}, "", "/tmp/copy"});
   CHECK(words.front() == "srun");
@@ -101,7 +114,7 @@ constexpr char kInputs[] =
     "CPU_BIND_TYPE CPU_FREQ_REQ DEBUG DEBUG_FLAGS DELAY_BOOT DEPENDENCY DISABLE_STATUS "
     "DISTRIBUTION DIST_PLANESIZE EPILOG EXACT EXCLUSIVE EXIT_ERROR EXPORT_ENV GPUS "
     "GPUS_PER_NODE GPUS_PER_TASK GPU_BIND GPU_FREQ GRES GRES_FLAGS HINT HOSTFILE "
-    "IMMEDIATE JOB_NAME JOB_NUM_NODES KILL_BAD_EXIT LABELIO MEM_BIND MEM_PER_CPU "
+    "IMMEDIATE JOB_NAME JOB_NODELIST JOB_NUM_NODES KILL_BAD_EXIT LABELIO MEM_BIND MEM_PER_CPU "
     "MEM_PER_GPU MEM_PER_NODE MPI_TYPE NCORES_PER_SOCKET NETWORK NNODES NODELIST NO_KILL "
     "NPROCS NTASKS NTASKS_PER_NODE NTASKS_PER_TRES OPEN_MODE OVERCOMMIT OVERLAP PARTITION "
     "POWER PROFILE PROLOG QOS REMOTE_CWD REQ_SWITCH RESERVATION RESV_PORTS SEND_LIBS "
@@ -112,13 +125,17 @@ constexpr char kInputs[] =
 }  // namespace
 
 TEST_CASE("srun sees of Slurm's variables only those that find the cluster and the job") {
-  const std::vector<std::string> needed{
-      "SLURM_CLUSTER_NAME=c", "SLURM_CONF=/etc/s",
-      "SLURM_CONF_SERVER=h",  "SLURM_HET_SIZE=2",
-      "SLURM_JOBID=7",        "SLURM_JOB_GPUS=0,1",
-      "SLURM_JOB_ID=7",       "SLURM_JOB_NODELIST=n[1-3]",
-      "SLURM_JWT=secret",     "SLURM_NODE_ALIASES=n1:a:b",
-      "SLURM_SPANK_X=1",      "SLURM_WORKING_CLUSTER=c:h:6817:1:1"};
+  const std::vector<std::string> needed{"SLURM_CLUSTER_NAME=c",
+                                        "SLURM_CONF=/etc/s",
+                                        "SLURM_CONF_SERVER=h",
+                                        "SLURM_HET_SIZE=2",
+                                        "SLURM_JOBID=7",
+                                        "SLURM_JOB_GPUS=0,1",
+                                        "SLURM_JOB_ID=7",
+                                        "SLURM_JWT=secret",
+                                        "SLURM_NODE_ALIASES=n1:a:b",
+                                        "SLURM_SPANK_X=1",
+                                        "SLURM_WORKING_CLUSTER=c:h:6817:1:1"};
   std::vector<std::string> own{"HOME=/h", "PATH=/bin", "XSLURM_HINT=1", "MUNGE_SOCKET=/m"};
   own.insert(own.end(), needed.begin(), needed.end());
   std::vector<std::string> expected = own;
