@@ -163,11 +163,16 @@ FoundHosts find_hosts(const HostWishes& wishes, const Environment& environment,
   if (!wishes.include.empty() && !wishes.exclude.empty())
     throw Error(ErrorKind::kUsage, "both --include and --exclude choose hosts", "give one of them");
   FoundHosts found = hosts_as_named(wishes, environment, look_up);
+  const std::string scheduler = found.list.scheduler;
   found.list.reach = reach_of(found.list, wishes.way_is_stated, environment);
   found.list =
       choose_among(std::move(found.list), "--include", wishes.include, include_hosts, look_up);
   found.list =
       choose_among(std::move(found.list), "--exclude", wishes.exclude, exclude_hosts, look_up);
+  found.list.scheduler = scheduler;
+  if (scheduler == "Slurm") found.list.scheduler_gpus = gpus_of_slurm_job(environment);
+  const bool is_part = !wishes.include.empty() || !wishes.exclude.empty();
+  if (is_part) found.list.scheduler_gpus.in_all = 0;  // on which hosts they are is not known
   drop_hosts_without_slots(&found.list);
   if (!wishes.rankfile.empty())
     found.list = add_rankfile(std::move(found.list), read_rankfile(wishes.rankfile),

@@ -61,12 +61,20 @@ struct HostReach {
   bool may_come_late = false;  // they may just be coming up: one that is not there yet is awaited
 };
 
+// GPUs that a scheduler has given a job; one of the two is 0, both where it does not say.
+struct GpusOfJob {
+  std::int64_t in_all = 0;
+  std::int64_t of_each_host = 0;
+};
+
 struct HostList {
   std::vector<HostEntry> entries{};      // in order of first mention, each host once
   bool this_machine = false;             // nobody named a host
   std::vector<RankPlace> rank_places{};  // by rank; empty: no rankfile
   std::string rankfile{};                // its name, for messages
   HostReach reach{};                     // of all of them
+  std::string scheduler{};               // that has named the hosts: "Slurm"; empty: none has
+  GpusOfJob scheduler_gpus{};            // of Slurm
 };
 
 constexpr int kMostSlotsPerHost = 65536;

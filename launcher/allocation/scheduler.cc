@@ -23,8 +23,10 @@ constexpr Scheduler kSchedulers[] = {
 std::optional<SchedulerHosts> hosts_of_scheduler(const Environment& environment,
                                                  const ReadFile& read) {
   for (const Scheduler& scheduler : kSchedulers)
-    if (auto hosts = scheduler.hosts(environment, read))
+    if (auto hosts = scheduler.hosts(environment, read)) {
+      hosts->scheduler = scheduler.name;
       return SchedulerHosts{scheduler.name, std::move(*hosts)};
+    }
   return std::nullopt;
 }
 

@@ -64,6 +64,9 @@ std::string suffix_of_slurm_component(int component);
 // The component of each node; a node of several has the first. Empty: the job is not heterogeneous.
 std::map<std::string, int> slurm_component_of_nodes(const Environment& environment);
 
+// {}: not known.
+GpusOfJob gpus_of_slurm_job(const Environment& environment);
+
 std::optional<HostList> hosts_of_slurm(const Environment& environment, const ReadFile& read);
 std::optional<HostList> hosts_of_pbs(const Environment& environment, const ReadFile& read);
 std::optional<HostList> hosts_of_lsf(const Environment& environment, const ReadFile& read);

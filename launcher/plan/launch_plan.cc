@@ -7,6 +7,7 @@
 #include "launcher/allocation/host_names.h"
 #include "launcher/plan/gpu_inventory.h"
 #include "launcher/plan/rank_resources.h"
+#include "launcher/plan/scheduler_advice.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 
@@ -103,15 +104,25 @@ std::string list_with_slots_for(std::vector<PlannedHost> hosts, long ranks) {
   return words.size() > kMostSlotWords ? "" : " (-H " + join(words, ",") + ")";
 }
 
-[[noreturn]] void refuse_ranks(const JobSpec& spec, const std::vector<PlannedHost>& hosts,
-                               long ranks, long most) {
+// How there would be slots for the ranks: whoever named the hosts has stated them.
+std::string advice_on_slots(const HostList& list, const std::vector<PlannedHost>& hosts,
+                            long ranks) {
+  if (!list.scheduler.empty()) return request_more_slots(list.scheduler, ranks, hosts.size());
+  return "name more hosts, state more slots" + list_with_slots_for(hosts, ranks);
+}
+
+std::string advice_on_hosts(const HostList& list) {
+  return list.scheduler.empty() ? "name more hosts" : "request more nodes of " + list.scheduler;
+}
+
+[[noreturn]] void refuse_ranks(const JobSpec& spec, const HostList& list,
+                               const std::vector<PlannedHost>& hosts, long ranks, long most) {
   const std::string asked =
       spec.ranks ? "-np " + std::to_string(ranks) + " asks for " : "the placement asks for ";
   const bool by_gpu = spec.placement.map_by.by == MapBy::kGpu;
   const std::string hint = by_gpu || most == 0
-                               ? "name more hosts, lower -np, or leave out --map-by gpu"
-                               : "name more hosts, state more slots" +
-                                     list_with_slots_for(hosts, ranks) +
+                               ? advice_on_hosts(list) + ", lower -np, or leave out --map-by gpu"
+                               : advice_on_slots(list, hosts, ranks) +
                                      ", lower -np, or let ranks share slots with --oversubscribe";
   if (spec.placement.map_by.by == MapBy::kPerNode && spec.ranks && most > 0) {
     const long each =
@@ -121,7 +132,7 @@ std::string list_with_slots_for(std::vector<PlannedHost> hosts, long ranks) {
                     count_of(spec.placement.map_by.per_node, "rank") +
                     " a node (--npernode, ppr) and the slots of " + count_of(hosts.size(), "host") +
                     " (" + list_of_slots(hosts, ", ") + ") allow " + std::to_string(most),
-                "name more hosts, take --npernode " + std::to_string(each) +
+                advice_on_hosts(list) + ", take --npernode " + std::to_string(each) +
                     " where the hosts have the slots, or lower -np");
   }
   throw Error(ErrorKind::kUsage,
@@ -150,7 +161,7 @@ int count_ranks(const JobSpec& spec, const HostList& list, const std::vector<Pla
   const long most = most_ranks(spec.placement.map_by, capacities, true);
   const bool may_share = spec.placement.oversubscribe || list.this_machine;
   if (!may_share || most == 0 || (ranks > most && spec.placement.map_by.by == MapBy::kPerNode))
-    refuse_ranks(spec, hosts, std::max(ranks, 1L), slots);
+    refuse_ranks(spec, list, hosts, std::max(ranks, 1L), slots);
   if (ranks > most) refuse_oversubscription(ranks, most);
   if (!spec.placement.oversubscribe)
     warnings->push_back(count_of(ranks, "rank") + word_for(ranks, " shares the ", " share the ") +
@@ -355,6 +366,7 @@ LaunchPlan make_plan(const JobSpec& spec, const HostList& list,
   check_named_ranks(spec, plan);
   assign_programs(spec, &plan);
   assign_resources(spec, list, facts, &plan);
+  warn_of_idle_gpus(spec, list, &plan);
   return plan;
 }
 

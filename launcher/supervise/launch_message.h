@@ -22,10 +22,10 @@ std::vector<wire::Program> programs_of(const JobSpec& spec, const CommonEnvironm
 // Error(kUsage).
 CommonEnvironment environment_of_epoch(const Job& job, CommonEnvironment environment);
 
-// host: a member of the epoch that is set up. common: host_index is filled in here.
-// environment: environment_of_epoch()'s. defaults: variables of its ranks that the placement, hvrun's
-// environment and -x override. Throws
-// Error(kUsage) when it would be larger than an agent takes (wire::kMaxAgentPayload).
+// host: a member of the epoch that is set up. common: host_index is filled in here. environment:
+// environment_of_epoch()'s. defaults: variables of its ranks that the placement, hvrun's
+// environment and -x override. Throws Error(kUsage) when it would be larger than an agent takes
+// (wire::kMaxAgentPayload).
 wire::Launch launch_message(const Job& job, const Host& host, const ContractAddresses& common,
                             const CommonEnvironment& environment, const wire::Pairs& defaults = {});
 

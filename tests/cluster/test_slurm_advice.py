@@ -3,7 +3,11 @@
 
 import pytest
 
+from harness.slurm import Slurm, why_not
+
 pytestmark = pytest.mark.usefixtures("hvrun")
+
+IDLE = "GPUs of this Slurm job"
 
 
 def ended(job):
@@ -14,6 +18,17 @@ def ended(job):
 
 def ranks(output):
     return sorted(line for line in output.splitlines() if line.startswith("["))
+
+
+# ---- too few tasks
+
+
+def test_the_advice_for_too_few_tasks_is_slurms_and_works(slurm):
+    code, output = ended(slurm.batch("hvrun -np 6 hostname", "-N", "3", "--ntasks=3"))
+    assert code == "2:0" and "-np 6 asks for 6 ranks, but the hosts have 3 slots in all" in output, output
+    assert "request more tasks (sbatch or salloc --ntasks=6), lower -np" in output and "-H" not in output, output
+    code, output = ended(slurm.batch("hvrun -np 6 hostname", "-N", "3", "--ntasks=6"))
+    assert code == "0:0" and len(ranks(output)) == 6, output
 
 
 # ---- heterogeneous jobs
@@ -32,3 +47,31 @@ def test_ranks_run_in_all_components_of_a_heterogeneous_job(slurm, options, expe
     job = slurm.submit(script)
     code, output = ended(job)
     assert code == "0:0" and ranks(output) == [line.replace("9", str(job.number)) for line in expected], output
+
+
+# ---- GPUs without a rank
+
+
+@pytest.fixture
+def slurm_with_gpus(cluster):
+    if reason := why_not():
+        pytest.skip(reason)
+    with Slurm(cluster, more="GresTypes=gpu\n", of_nodes="Gres=gpu:2", gres="Name=gpu File=/dev/tty[0-1]\n") as made:
+        yield made
+
+
+def test_gpus_of_the_job_without_a_rank_are_warned_of(slurm_with_gpus):
+    script = "hvrun hostname; echo; hvrun --dry-run=offline hostname; echo; hvrun -np 1 hostname"
+    code, output = ended(slurm_with_gpus.batch(script, "-N", "2", "--ntasks-per-node=1", "--gres=gpu:2"))
+    launch, plan, fewer = output.split("\n\n")
+    assert code == "0:0" and len(ranks(launch)) == 2, output
+    for text in (launch, plan):
+        assert text.count(f"warning: 2 ranks use 2 of the 4 {IDLE}: --map-by gpu starts") == 1, output
+    assert f"1 rank uses 1 of the 4 {IDLE}" in fewer and "--map-by gpu without -np" in fewer, output
+
+
+@pytest.mark.parametrize("options", [["--ntasks-per-node=2", "--gres=gpu:2"], ["--ntasks-per-node=2"], ["-n", "3", "--gpus-per-task=1"]],
+                         ids=["each", "none", "tasks"])
+def test_nobody_is_warned_of_gpus_that_have_ranks(slurm_with_gpus, options):
+    code, output = ended(slurm_with_gpus.batch("hvrun hostname", "-N", "2", *options))
+    assert code == "0:0" and IDLE not in output and len(ranks(output)) in (3, 4), output

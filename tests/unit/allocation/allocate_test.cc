@@ -93,6 +93,24 @@ TEST_CASE("who is named on the command line counts more than a scheduler's hosts
   CHECK(find_hosts({}, environment).source == "Slurm");
 }
 
+TEST_CASE("a list of hosts says which scheduler has named them, also where options choose") {
+  const std::vector<std::string> slurm{"SLURM_JOB_ID=1", "SLURM_JOB_NODELIST=n[1-2]",
+                                       "SLURM_GPUS_ON_NODE=4"};
+  CHECK(find({}, slurm).scheduler == "Slurm");
+  CHECK(find({}, slurm).scheduler_gpus.of_each_host == 4);
+  HostWishes wishes;
+  wishes.include = "n1";
+  CHECK(find(wishes, slurm).scheduler == "Slurm");
+  CHECK(find(wishes, slurm).scheduler_gpus.of_each_host == 4);
+  // The GPUs of all nodes may be on the others.
+  const std::vector<std::string> in_all{"SLURM_JOB_ID=1", "SLURM_JOB_NODELIST=n[1-2]",
+                                        "SLURM_GPUS=6"};
+  CHECK(find({}, in_all).scheduler_gpus.in_all == 6);
+  CHECK(find(wishes, in_all).scheduler_gpus.in_all == 0);
+  CHECK(find({"n1"}, slurm).scheduler.empty());
+  CHECK(find({"n1"}, slurm).scheduler_gpus.of_each_host == 0);
+}
+
 TEST_CASE("a scheduler's file is in its form also where the user names it") {
   const InNewFolder folder;
   std::ofstream("nodes") << "a\nb\n";

@@ -81,6 +81,27 @@ TEST_CASE("Slurm: a heterogeneous job has the nodes and tasks of all its compone
   }
 }
 
+TEST_CASE("Slurm: the GPUs of a job, where its variables say how many all nodes have") {
+  const auto gpus = [](const std::vector<std::string>& variables) {
+    const GpusOfJob found = gpus_of_slurm_job(Environment::from_entries(variables));
+    return std::to_string(found.in_all) + " in all, " + std::to_string(found.of_each_host);
+  };
+  CHECK(gpus({}) == "0 in all, 0");
+  CHECK(gpus({"SLURM_GPUS_ON_NODE=4", "SLURM_JOB_GPUS=0,1,2,3"}) == "0 in all, 4");  // --gres
+  CHECK(gpus({"SLURM_GPUS_PER_NODE=a100:4"}) == "0 in all, 4");                      // salloc
+  CHECK(gpus({"SLURM_JOB_GPUS=0,3"}) == "0 in all, 2");
+  CHECK(gpus({"SLURM_GPUS=a100:5", "SLURM_GPUS_ON_NODE=4"}) == "5 in all, 0");
+  CHECK(gpus({"SLURM_GPUS_PER_TASK=2", "SLURM_NTASKS=3", "SLURM_GPUS_ON_NODE=4"}) == "6 in all, 0");
+  // Not known: several types, tasks whose number nobody stated, one component of several.
+  CHECK(gpus({"SLURM_GPUS=a100:2,v100:2", "SLURM_GPUS_ON_NODE=4"}) == "0 in all, 0");
+  CHECK(gpus({"SLURM_GPUS_PER_TASK=2", "SLURM_GPUS_ON_NODE=4"}) == "0 in all, 0");
+  CHECK(gpus({"SLURM_TRES_PER_TASK=gres/gpu:1", "SLURM_NTASKS=3", "SLURM_GPUS_ON_NODE=2"}) ==
+        "0 in all, 0");
+  CHECK(gpus({"SLURM_HET_SIZE=2", "SLURM_GPUS_ON_NODE=4"}) == "0 in all, 0");
+  for (const char* text : {"", "0", "-1", "x", "a100:", "99999999999"})
+    CHECK(gpus({std::string("SLURM_GPUS_ON_NODE=") + text}) == "0 in all, 0");
+}
+
 TEST_CASE("Slurm: the node expression, with the tasks that were asked for as slots") {
   // sbatch -N 2 --ntasks-per-node=4 --gres=gpu:4 on Jean Zay
   CHECK(found({"SLURM_JOB_ID=1201", "SLURM_JOB_NODELIST=jean-zay-iam[11,14]",

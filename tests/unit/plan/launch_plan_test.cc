@@ -300,3 +300,85 @@ TEST_CASE("--map-by gpu puts nobody on a host without GPUs, oversubscribed or no
   CHECK(picture(make_plan(spec, parse_host_expression("a,b"), facts)) == "a0 a1 a2 a3 a4 a5 ");
   CHECK_THROWS_AS(make_plan(spec, {{}, true}, {host(0, 8)}), hv::Error);
 }
+
+namespace {
+
+std::string hint_for(const std::string& scheduler, const std::string& hosts, JobSpec spec) {
+  HostList list = parse_host_expression(hosts);
+  list.scheduler = scheduler;
+  try {
+    (void)make_plan(spec, list, Facts(list.entries.size()));
+  } catch (const hv::Error& error) {
+    return error.hint();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("too few slots of a scheduler: the advice speaks of that scheduler") {
+  const std::string rest = ", lower -np, or let ranks share slots with --oversubscribe";
+  const JobSpec spec = launch_spec(8);
+  CHECK(hint_for("Slurm", "a:2,b:2", spec) ==
+        "request more tasks (sbatch or salloc --ntasks=8)" + rest);
+  CHECK(hint_for("PBS", "a:2,b:2,c:2", spec) ==
+        "request more slots (qsub -l select=3:mpiprocs=3; Torque: -l nodes=3:ppn=3)" + rest);
+  CHECK(hint_for("LSF", "a:2,b:2", spec) == "request more slots (bsub -n 8)" + rest);
+  CHECK(hint_for("SGE", "a:2,b:2", spec) == "request more slots (qsub -pe NAME 8)" + rest);
+  CHECK(hint_for("the MPI operator", "a:2,b:2", spec) ==
+        "raise slotsPerWorker in the MPIJob to 4, or its number of worker replicas" + rest);
+  CHECK(hint_for("", "a:2,b:2", spec) == "name more hosts, state more slots (-H a:4,b:4)" + rest);
+  JobSpec by_gpu = spec;
+  by_gpu.placement.map_by.by = MapBy::kGpu;
+  CHECK(hint_for("Slurm", "a:2,b:2", by_gpu) ==
+        "request more nodes of Slurm, lower -np, or leave out --map-by gpu");
+  JobSpec per_node = spec;
+  per_node.placement.map_by = {MapBy::kPerNode, 1};
+  CHECK(
+      hint_for("Slurm", "a:2,b:2", per_node).find("request more nodes of Slurm, take --npernode") ==
+      0);
+}
+
+namespace {
+
+std::string idle_gpus(const std::string& hosts, const GpusOfJob& gpus, const JobSpec& spec) {
+  HostList list = parse_host_expression(hosts);
+  list.scheduler = "Slurm";
+  list.scheduler_gpus = gpus;
+  const LaunchPlan plan = make_plan(spec, list, Facts(list.entries.size()));
+  return plan.warnings.empty() ? "" : plan.warnings.at(0);
+}
+
+}  // namespace
+
+TEST_CASE("fewer ranks than the Slurm job's GPUs are told, with the options that change it") {
+  const JobSpec all = launch_spec(std::nullopt);
+  CHECK(idle_gpus("a:1,b:1", {0, 4}, all) ==
+        "2 ranks use 2 of the 8 GPUs of this Slurm job: --map-by gpu starts a rank for each GPU, "
+        "--gpus-per-rank 4 says that a rank uses so many itself");
+  CHECK(idle_gpus("a:4,b:4", {0, 4}, launch_spec(3)) ==
+        "3 ranks use 3 of the 8 GPUs of this Slurm job: --map-by gpu without -np starts a rank for "
+        "each GPU");
+  CHECK(idle_gpus("a:1", {4, 0}, all).find("1 rank uses 1 of the 4 GPUs") == 0);
+  // As many ranks, but the second host's GPUs are idle.
+  CHECK(idle_gpus("a:3,b:1", {0, 2}, all).find("4 ranks use 3 of the 4 GPUs") == 0);
+  CHECK(idle_gpus("a:4,b:4", {0, 4}, all) == "");
+  CHECK(idle_gpus("a:8,b:8", {0, 4}, all) == "");
+  CHECK(idle_gpus("a:4,b:1", {5, 0}, all) == "");
+  CHECK(idle_gpus("a:1,b:1", {}, all) == "");
+  CHECK(idle_gpus("a,b", {0, 4}, all) == "");  // slots not known yet: as many as GPUs
+  JobSpec several = all;
+  several.placement.gpus_per_rank = 4;
+  CHECK(idle_gpus("a:1,b:1", {0, 4}, several) == "");
+}
+
+TEST_CASE("--map-by gpu starts a rank for each GPU whatever number of tasks Slurm has") {
+  JobSpec spec = launch_spec(std::nullopt);
+  spec.placement.map_by.by = MapBy::kGpu;
+  HostList list = parse_host_expression("a:1,b:1");
+  list.scheduler = "Slurm";
+  list.scheduler_gpus = {0, 4};
+  const LaunchPlan plan = make_plan(spec, list, {host(4, 8), host(4, 8)});
+  CHECK(plan.ranks.size() == 8);
+  CHECK(plan.warnings.empty());
+}
