@@ -12,6 +12,7 @@
 #include "launcher/allocation/scheduler.h"
 #include "launcher/cli/knobs.h"
 #include "launcher/commands/commands.h"
+#include "launcher/commands/login_node.h"
 #include "launcher/plan/launch_plan.h"
 #include "launcher/plan/mpi_wires.h"
 #include "launcher/spawn/resolve.h"
@@ -89,6 +90,8 @@ PreparedJob prepare_job(LaunchCommand command, Environment environment) {
   spec.hosts.way_is_stated = has_ssh_options(spec) || spec.access.spawner != SpawnerChoice::kAuto;
   HostList list = find_hosts(spec.hosts, environment, look_up).list;
   choose_spawner(&list, environment, &spec);
+  if (is_machine_by_default(list, environment))
+    print_warnings(warnings_of_login_node(find_slurm(environment)));
   CommonEnvironment ranks = common_environment(spec, environment);
   if (spec.environment.mpi_first) print_warnings(put_mpi_first(&ranks));
   print_warnings(ignored_variables(spec, environment));

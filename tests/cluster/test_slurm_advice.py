@@ -3,10 +3,12 @@
 
 import pytest
 
+from harness.jobs import lines_of
 from harness.slurm import Slurm, why_not
 
 pytestmark = pytest.mark.usefixtures("hvrun")
 
+LOGIN = "which looks like a login node"
 IDLE = "GPUs of this Slurm job"
 
 
@@ -18,6 +20,27 @@ def ended(job):
 
 def ranks(output):
     return sorted(line for line in output.splitlines() if line.startswith("["))
+
+
+# ---- login nodes
+
+
+def test_a_job_on_a_login_node_is_warned_of(slurm):
+    result = slurm.cluster.run(["hvrun", "-np", "2", "hvrun", "hostname"])
+    assert result.code == 0 and result.err.count(LOGIN) == 1, result  # once, and none of an hvrun in a rank
+    assert "salloc -N 2 hvrun" in result.err and "hvrun script" in result.err, result
+    plan = slurm.cluster.run(["hvrun", "--dry-run=offline", "hostname"])
+    assert plan.code == 0 and plan.err.count(LOGIN) == 1, plan
+
+
+def test_nobody_is_warned_of_a_login_node_elsewhere(slurm):
+    meant = slurm.cluster.run(["hvrun", "-H", "localhost", "hostname"])
+    in_job = slurm.cluster.run(["salloc", "-N", "2", "hvrun", "hostname"], timeout=60)
+    on_node = slurm.cluster["node1"].run(["hvrun", "hostname"])
+    without = slurm.cluster.run(["env", "SLURM_CONF=/none", "hvrun", "hostname"])
+    for result in (meant, in_job, on_node, without):
+        assert result.code == 0 and LOGIN not in result.err, result
+    assert lines_of(in_job) == ["[0] node1", "[1] node2"], in_job
 
 
 # ---- too few tasks
