@@ -16,6 +16,7 @@
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
+#include "src/contract/contract.h"
 
 namespace hv::launcher {
 namespace {
@@ -158,12 +159,24 @@ WireMpi wire_mpi_of(const CLI::App& app, const RawEnvironment& raw) {
   return WireMpi::kNone;
 }
 
-EnvironmentSpec environment_of(const CLI::App& app, const RawEnvironment& raw) {
+// An exported MASTER_PORT counts as the option, but for --clean-env, and for the port of an outer
+// hvrun's job.
+int master_port_of(const RawEnvironment& raw, const Environment& own) {
+  const auto parse = [](const char* name, const std::string& text) {
+    return parse_number_in(name, text, 1, 65535);
+  };
+  if (!raw.master_port.empty()) return parse("--master-port", raw.master_port);
+  const auto exported = own.get_filled(kMasterPort);
+  if (!exported || raw.clean_environment || has_contract(own)) return 0;
+  return parse(kMasterPort, *exported);
+}
+
+EnvironmentSpec environment_of(const CLI::App& app, const RawEnvironment& raw,
+                               const Environment& own) {
   EnvironmentSpec environment;
   environment.exports = parse_exports(raw.exports);
   environment.clean_environment = raw.clean_environment;
-  if (!raw.master_port.empty())
-    environment.master_port = parse_number_in("--master-port", raw.master_port, 1, 65535);
+  environment.master_port = master_port_of(raw, own);
   environment.hold_port = !raw.no_hold_port;
   environment.wire_mpi = wire_mpi_of(app, raw);
   environment.mpi_first = raw.mpi;
@@ -268,7 +281,7 @@ ReportSpec report_of(const CLI::App& app, const RawReport& raw, bool is_check) {
 }
 
 JobSpec to_spec(const CLI::App& app, const RawOptions& raw, bool is_check,
-                std::vector<std::string> program,
+                std::vector<std::string> program, const Environment& environment,
                 const std::function<std::string()>& current_directory) {
   refuse_empty_values(app);
   JobSpec spec;
@@ -276,7 +289,7 @@ JobSpec to_spec(const CLI::App& app, const RawOptions& raw, bool is_check,
   spec.hosts = raw.hosts;
   spec.placement = placement_of(app, raw.placement, !raw.hosts.rankfile.empty());
   spec.access = access_of(app, raw.access);
-  spec.environment = environment_of(app, raw.environment);
+  spec.environment = environment_of(app, raw.environment, environment);
   spec.programs.push_back({std::move(program), absolute(raw.working_directory, current_directory)});
   spec.names_working_directory = !raw.working_directory.empty();
   spec.output = output_of(app, raw.output);
@@ -371,7 +384,8 @@ CommandLine parse_words(const std::vector<std::string>& words, bool is_check,
   if (raw.version) return PrintCommand{std::string("hvrun ") + HVRUN_VERSION_TEXT + "\n"};
   if (raw.check_build) return CheckBuildCommand{};
   if (is_check) refuse_in_check(app, split);
-  JobSpec spec = to_spec(app, raw, is_check, std::move(split.program), current_directory);
+  JobSpec spec =
+      to_spec(app, raw, is_check, std::move(split.program), environment, current_directory);
   check_limits(raw, spec, is_check);
   spec.access.inventory_timeout = inventory_timeout(spec.report.dry_run, environment);
   spec.ending.restart_delay =

@@ -129,7 +129,8 @@ void add_environment_options(CLI::App& app, RawOptions& raw) {
                  "working directory of the ranks (default: this one)")
       ->group(group)
       ->type_name("DIR");
-  app.add_option("--master-port", raw.environment.master_port, "MASTER_PORT (default: a free one)")
+  app.add_option("--master-port", raw.environment.master_port,
+                 "MASTER_PORT (default: that of the environment, else a free one)")
       ->group(group)
       ->type_name("PORT");
   app.add_flag(

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <string>
@@ -16,9 +17,11 @@
 #include "launcher/plan/launch_plan.h"
 #include "launcher/plan/mpi_wires.h"
 #include "launcher/spawn/resolve.h"
+#include "launcher/supervise/hosts/host_steps.h"
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
+#include "src/net/interfaces.h"
 #include "src/process/command.h"
 
 namespace hv::launcher {
@@ -58,6 +61,24 @@ void choose_spawner(HostList* hosts, const Environment& environment, JobSpec* sp
     spec->access.spawner = SpawnerChoice::kSrun;
 }
 
+// srun hands hvrun's environment to its agents; a login on another host does not.
+bool has_hosts_with_own_environment(const JobSpec& spec, const HostList& list) {
+  const std::vector<HostTarget> targets = targets_of(spec, list, own_hostname());
+  return spec.access.spawner != SpawnerChoice::kSrun &&
+         std::any_of(targets.begin(), targets.end(),
+                     [](const HostTarget& target) { return !target.is_local; });
+}
+
+// What is set in hvrun's environment, or by -x, and has no effect.
+void warn_of_unused_variables(const JobSpec& spec, const HostList& list,
+                              const Environment& environment) {
+  print_warnings(ignored_variables(spec, environment));
+  print_warnings(unmatched_exports(spec, environment));
+  print_warnings(overridden_variables(spec, environment));
+  if (has_hosts_with_own_environment(spec, list))
+    print_warnings(variables_left_behind(spec, environment));
+}
+
 // --result-fd: one that hvrun was started with and may write to. Nothing that hvrun starts inherits
 // it: the caller would wait for the end of what it reads as long as one of those runs. hvrun's own
 // descriptors, one of which may have that number, are closed at exec.
@@ -94,8 +115,7 @@ PreparedJob prepare_job(LaunchCommand command, Environment environment) {
     print_warnings(warnings_of_login_node(find_slurm(environment)));
   CommonEnvironment ranks = common_environment(spec, environment);
   if (spec.environment.mpi_first) print_warnings(put_mpi_first(&ranks));
-  print_warnings(ignored_variables(spec, environment));
-  print_warnings(unmatched_exports(spec, environment));
+  warn_of_unused_variables(spec, list, environment);
   if (spec.report.dry_run != DryRun::kOffline) {
     check_stated_slots(spec, list);
     configure_log(spec.report.verbose ? LogLevel::kInfo : LogLevel::kWarn, "hvrun");

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/plan/common_environment.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <iterator>
+#include <span>
 
 #include "src/base/knob.h"
 #include "src/base/name_pattern.h"
@@ -39,8 +42,10 @@ const std::vector<std::string>& host_variable_patterns() {
                                                  "DBUS_*",
                                                  "KRB5CCNAME",
                                                  "CUDA_VISIBLE_DEVICES",
-                                                 "NVIDIA_*",
-                                                 "ROCR_*",
+                                                 "NVIDIA_VISIBLE_DEVICES",
+                                                 "NVIDIA_DRIVER_CAPABILITIES",
+                                                 "NVIDIA_REQUIRE_*",
+                                                 "ROCR_VISIBLE_DEVICES",
                                                  "HIP_VISIBLE_DEVICES",
                                                  "TERM_*",
                                                  "TMUX",
@@ -77,6 +82,9 @@ const std::vector<std::string>& step_variable_patterns() {
   return patterns;
 }
 
+// Parameters of the PMIx library: users set them, unlike the other PMIX_ variables.
+constexpr std::string_view kPmixParameters = "PMIX_MCA_";
+
 // The variables of hvrun's environment that ranks inherit. An hvrun inside a rank has a contract,
 // which is not the one of its own ranks.
 RankEnvironment inherited_variables(const Environment& own) {
@@ -84,10 +92,45 @@ RankEnvironment inherited_variables(const Environment& own) {
   static const NamePatterns step_variables(step_variable_patterns());
   RankEnvironment result;
   for (const auto& [name, value] : own.all())
-    if (!host_variables.has_match(name) && !step_variables.has_match(name) &&
-        !is_contract_name(name))
+    if (name.starts_with(kPmixParameters) ||
+        (!host_variables.has_match(name) && !step_variables.has_match(name) &&
+         !is_contract_name(name)))
       result.set(name, value);
   return result;
+}
+
+// Variables that stay behind although users set them; the login sets no value of its own.
+constexpr const char* kUserVariables[] = {"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
+                                          "XDG_STATE_HOME"};
+// Schedulers set these for each node of a job; elsewhere the user has set them.
+constexpr const char* kNodeVariables[] = {
+    "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "TEMP", "TMP", "TMPDIR"};
+// Every job of Slurm, PBS, LSF or SGE has one of these.
+constexpr const char* kSchedulerJobs[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE"};
+
+bool is_in_scheduler_job(const Environment& own) {
+  return std::any_of(std::begin(kSchedulerJobs), std::end(kSchedulerJobs),
+                     [&own](const char* name) { return own.has(name); });
+}
+
+// "A, B and C".
+std::string join_names(const std::vector<std::string>& names) {
+  if (names.size() < 2) return join(names, "");
+  return join({names.begin(), names.end() - 1}, ", ") + " and " + names.back();
+}
+
+// Sorted.
+std::vector<std::string> user_variables_left_behind(const JobSpec& spec, const Environment& own) {
+  const RankEnvironment exported = spec.environment.exports.resolve(own);
+  std::vector<std::string> names;
+  const auto add = [&](std::span<const char* const> candidates) {
+    for (const char* name : candidates)
+      if (own.get_filled(name) && !exported.has(name)) names.emplace_back(name);
+  };
+  add(kUserVariables);
+  if (!is_in_scheduler_job(own)) add(kNodeVariables);
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 }  // namespace
@@ -127,6 +170,26 @@ std::vector<std::string> unmatched_exports(const JobSpec& spec, const Environmen
     lines.push_back("-x '" + printable(pattern) + "' adds nothing: no variable that is set here " +
                     (pattern == "*" ? "is left for it" : "begins so"));
   return lines;
+}
+
+std::vector<std::string> variables_left_behind(const JobSpec& spec, const Environment& own) {
+  if (spec.environment.clean_environment) return {};
+  const std::vector<std::string> names = user_variables_left_behind(spec, own);
+  if (names.empty()) return {};
+  return {join_names(names) + word_for(names.size(), " is", " are") +
+          " not passed on: ranks on other hosts have their own host's; to pass " +
+          word_for(names.size(), "it", "them") + " on: -x " + join(names, " -x ")};
+}
+
+std::vector<std::string> overridden_variables(const JobSpec& spec, const Environment& own) {
+  if (spec.environment.clean_environment || has_contract(own)) return {};
+  std::vector<std::string> names;
+  for (const std::string& name : contract_names())
+    if (name != kMasterPort && own.get_filled(name)) names.push_back(name);
+  if (names.empty()) return {};
+  return {join_names(names) + word_for(names.size(), " has", " have") +
+          " no effect: hvrun itself sets " + word_for(names.size(), "it", "them") +
+          " for each rank"};
 }
 
 void check_knobs_of_ranks(const CommonEnvironment& environment) {

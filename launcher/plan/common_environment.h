@@ -28,6 +28,14 @@ CommonEnvironment common_environment(const JobSpec& spec, const Environment& own
 // A warning for each pattern of -x that matches no variable of hvrun's environment.
 std::vector<std::string> unmatched_exports(const JobSpec& spec, const Environment& own);
 
+// A warning where variables such as TMPDIR are set and ranks on other hosts do not have them. For
+// jobs whose hosts do not inherit hvrun's environment.
+std::vector<std::string> variables_left_behind(const JobSpec& spec, const Environment& own);
+
+// A warning where variables of the contract are set, which hvrun itself sets for ranks. None inside
+// a rank of hvrun: an outer hvrun has set them. MASTER_PORT counts as --master-port.
+std::vector<std::string> overridden_variables(const JobSpec& spec, const Environment& own);
+
 // Throws Error(kUsage) for a malformed knob of the ranks, so that hvrun reports it once, before the
 // start, and not every rank.
 void check_knobs_of_ranks(const CommonEnvironment& environment);

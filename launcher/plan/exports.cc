@@ -18,7 +18,7 @@ void check_export_name(const std::string& text, const std::string& name) {
   if (is_contract_name(name)) {
     throw Error(ErrorKind::kUsage,
                 "-x " + printable(name) + ": hvrun itself sets this variable for each rank",
-                name == "MASTER_PORT" ? "use --master-port" : "leave it out");
+                name == kMasterPort ? "use --master-port" : "leave it out");
   }
 }
 

@@ -139,7 +139,7 @@ std::vector<std::pair<std::string, std::string>> contract_environment(
   result.emplace_back("LOCAL_WORLD_SIZE", std::to_string(who.local_size));
   result.emplace_back("GROUP_RANK", std::to_string(addresses.host_index));
   result.emplace_back("MASTER_ADDR", addresses.master_address);
-  result.emplace_back("MASTER_PORT", std::to_string(addresses.master_port));
+  result.emplace_back(kMasterPort, std::to_string(addresses.master_port));
   return result;
 }
 

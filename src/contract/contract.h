@@ -63,6 +63,9 @@ inline constexpr char kStragglerSeconds[] = "HVRUN_STRAGGLER_SECONDS";
 // variable, only where hvrun was given --result-fd.
 inline constexpr char kResultDescriptor[] = "HVRUN_RESULT_FD";
 
+// The launcher takes a value of the user's as the ranks' own; it sets the other names itself.
+inline constexpr char kMasterPort[] = "MASTER_PORT";
+
 // The names that the launcher itself sets; -x may not override them.
 const std::vector<std::string>& contract_names();
 bool is_contract_name(std::string_view name);

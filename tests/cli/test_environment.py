@@ -11,7 +11,7 @@ import socket
 import pytest
 
 from harness.waiting import wait_for
-from launching import clean_environment, lines_by_rank, run, start
+from launching import clean_environment, lines_by_rank, run, start, two_hosts
 
 DUMP = "import os,sys; sys.stdout.buffer.write(repr((list(map(os.fsencode,sys.argv[1:])),dict(os.environb))).encode())"
 
@@ -179,6 +179,30 @@ def test_an_exported_port_range_counts_and_master_port_may_lie_outside(hvrun):
     assert 23476 <= int(environment[b"MASTER_PORT"]) <= 23495
     _, environment = dump(hvrun, ["--master-port", "23499"], [], HVRUN_PORT_RANGE="23476-23495")
     assert environment[b"MASTER_PORT"] == b"23499"
+
+
+def test_an_exported_master_port_counts_and_the_other_names_of_the_contract_are_warned_of_once(hvrun):
+    result = run(hvrun, "-np", "2", "--no-label", "sh", "-c", 'echo "$MASTER_ADDR $MASTER_PORT $WORLD_SIZE"',
+                 MASTER_ADDR="node7", MASTER_PORT="23497", WORLD_SIZE="8")
+    assert result.stdout.splitlines() == [b"127.0.0.1 23497 2"] * 2, result.stderr
+    assert result.stderr == b"hvrun: warning: WORLD_SIZE and MASTER_ADDR have no effect: hvrun itself sets them for each rank\n"
+
+
+def test_an_hvrun_inside_a_rank_takes_no_name_of_the_outer_job(hvrun):
+    inner = f'"{hvrun}" -np 1 --no-label sh -c \'echo "$MASTER_PORT $WORLD_SIZE"\'; echo "$MASTER_PORT"'
+    result = run(hvrun, "-np", "2", "--ranks", "0", "--no-label", "sh", "-c", inner)
+    assert (result.returncode, result.stderr) == (0, b""), result.stderr
+    inside, outside = result.stdout.split(b"\n")[:2]
+    assert inside.endswith(b" 1") and inside.split()[0] != outside
+
+
+def test_what_stays_behind_is_named_where_other_hosts_have_ranks(hvrun, tmp_path):
+    told = b"TMPDIR and XDG_CACHE_HOME are not passed on: ranks on other hosts have their own host's"
+    hosts = two_hosts(tmp_path)
+    for options, is_told in ((hosts, True), ([*hosts, "-x", "TMPDIR", "-x", "XDG_CACHE_HOME"], False), (["-np", "2"], False)):
+        result = run(hvrun, *options, "true", TMPDIR="/tmp", XDG_CACHE_HOME="/var/cache")
+        assert result.returncode == 0, result.stderr
+        assert (told in result.stderr) == is_told, (options, result.stderr)
 
 
 def test_a_port_range_that_is_taken_is_told_with_what_to_try(hvrun):

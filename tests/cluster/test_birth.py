@@ -74,6 +74,18 @@ def test_what_belongs_to_a_host_stays_there(cluster, payload):
     assert (arrived["TRAINING_SET"], arrived["PATH"], arrived["SHELL"]) == ("kept", own["PATH"], "/bin/bash")
 
 
+def test_what_users_set_for_gpus_nccl_and_pmix_reaches_ranks_here_and_there_alike(cluster, payload):
+    passed = {"NVIDIA_TF32_OVERRIDE": "0", "NCCL_DEBUG": "WARN", "PMIX_MCA_gds": "hash", "HIP_LAUNCH_BLOCKING": "1"}
+    result = cluster.run(["hvrun", "-H", "localhost,node1", *dump_folder(cluster), payload("argv_env_dump")],
+                         env={**passed, "TMPDIR": "/tmp", "XDG_CACHE_HOME": "/var/cache"})
+    assert result.code == 0, str(result)
+    for rank in (0, 1):
+        arrived = dict(os.fsdecode(entry).split("=", 1) for entry in dumped(cluster, rank, "environ"))
+        assert {name: arrived.get(name) for name in passed} == passed, f"rank {rank}"
+    assert arrived.get("XDG_CACHE_HOME") is None
+    assert result.err.count("TMPDIR and XDG_CACHE_HOME are not passed on") == 1, str(result)
+
+
 def test_the_key_of_the_job_is_in_no_environment_and_no_argument(cluster, payload, roll_call):
     """64 hex digits, or 32 bytes in base64, would be one; the job's id is shorter and no secret."""
     with cluster.start([*on(*TWO), payload("orphan_maker"), str(roll_call)]):

@@ -20,8 +20,8 @@ CommandLine parse(const Words& words, const hv::Environment& environment = {}) {
   return parse_command_line(words, environment, here);
 }
 
-JobSpec spec_of(const Words& words) {
-  const CommandLine command = parse(words);
+JobSpec spec_of(const Words& words, const hv::Environment& environment = {}) {
+  const CommandLine command = parse(words, environment);
   REQUIRE(std::holds_alternative<LaunchCommand>(command));
   return std::get<LaunchCommand>(command).spec;
 }
@@ -464,4 +464,18 @@ TEST_CASE("a time limit leaves time to run") {
   CHECK(error_of({"--timeout", "0", "t"}) ==
         "--timeout 0 leaves no time to run | leave it out where the job may run as long as it "
         "takes");
+}
+
+TEST_CASE("an exported MASTER_PORT counts as --master-port, and an outer hvrun's does not") {
+  const auto port = [](const std::vector<std::string>& words,
+                       const std::vector<std::string>& entries) {
+    return spec_of(words, hv::Environment::from_entries(entries)).environment.master_port;
+  };
+  CHECK(port({"a"}, {"MASTER_PORT=29511"}) == 29511);
+  CHECK(port({"--master-port", "29512", "a"}, {"MASTER_PORT=29511"}) == 29512);
+  CHECK(port({"a"}, {"MASTER_PORT="}) == 0);
+  CHECK(port({"--clean-env", "a"}, {"MASTER_PORT=29511"}) == 0);
+  CHECK(port({"a"}, {"MASTER_PORT=29511", "HVRUN_RANK=0"}) == 0);
+  for (const char* text : {"MASTER_PORT=70000", "MASTER_PORT=x"})
+    CHECK_THROWS_WITH_AS(port({"a"}, {text}), doctest::Contains("MASTER_PORT '"), hv::Error);
 }

@@ -42,6 +42,19 @@ TEST_CASE("hvrun's environment travels, less what belongs to a host or a login")
   CHECK_FALSE(has(environment, "CUDA_VISIBLE_DEVICES=3"));
 }
 
+TEST_CASE(
+    "what users set for GPUs, NCCL and PMIx travels, and what names a host's devices does not") {
+  const hv::Environment own = hv::Environment::from_entries(
+      {"NVIDIA_TF32_OVERRIDE=0", "NVIDIA_VISIBLE_DEVICES=1", "NVIDIA_REQUIRE_CUDA=12",
+       "NCCL_DEBUG=INFO", "PMIX_MCA_gds=hash", "PMIX_RANK=3", "HIP_LAUNCH_BLOCKING=1",
+       "HIP_VISIBLE_DEVICES=1", "ROCR_VISIBLE_DEVICES=1", "ROCR_X=1"});
+  const std::vector<std::string> entries =
+      common_environment(exporting({}), own).variables.entries();
+  CHECK(entries == std::vector<std::string>{"HIP_LAUNCH_BLOCKING=1", "HVRUN_JOB_LOST_AFTER=15",
+                                            "NCCL_DEBUG=INFO", "NVIDIA_TF32_OVERRIDE=0",
+                                            "PMIX_MCA_gds=hash", "ROCR_X=1"});
+}
+
 TEST_CASE("a contract that hvrun itself was born with does not travel") {
   const CommonEnvironment environment = common_environment(exporting({}), kOwn);
   CHECK_FALSE(has(environment, "HVRUN_RANK=7"));
@@ -134,4 +147,46 @@ TEST_CASE("a pattern of -x that matches nothing is told, and a name that is set 
   spec.programs.push_back({{"a"}, "/"});
   spec.programs.back().exports = parse_exports({"NOPE_*"});
   CHECK(unmatched_exports(spec, kOwn).size() == 1);
+}
+
+TEST_CASE("variables of users' own that stay behind are named once, with the -x that passes them") {
+  const hv::Environment own = hv::Environment::from_entries(
+      {"HOME=/root", "TMPDIR=/fast", "XDG_CACHE_HOME=/c", "XDG_SESSION_ID=3", "TMP="});
+  const auto warnings = variables_left_behind(exporting({}), own);
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0] ==
+        "TMPDIR and XDG_CACHE_HOME are not passed on: ranks on other hosts have their own host's; "
+        "to pass them on: -x TMPDIR -x XDG_CACHE_HOME");
+  CHECK(variables_left_behind(exporting({"TMPDIR", "XDG_*"}), own).empty());
+  CHECK(variables_left_behind(exporting({}, true), own).empty());
+  CHECK(variables_left_behind(exporting({"TMPDIR=/x"}), own) ==
+        std::vector<std::string>{"XDG_CACHE_HOME is not passed on: ranks on other hosts have their "
+                                 "own host's; to pass it on: -x XDG_CACHE_HOME"});
+}
+
+TEST_CASE("directories and devices that a scheduler has set for its node are not the user's") {
+  const std::vector<std::string> set{"TMPDIR=/tmp/7", "CUDA_VISIBLE_DEVICES=1",
+                                     "XDG_CACHE_HOME=/c"};
+  const auto warned = [&set](std::vector<std::string> entries) {
+    entries.insert(entries.end(), set.begin(), set.end());
+    const auto warnings =
+        variables_left_behind(exporting({}), hv::Environment::from_entries(entries));
+    return warnings.empty() ? "" : warnings[0].substr(0, warnings[0].find(" not passed"));
+  };
+  CHECK(warned({}) == "CUDA_VISIBLE_DEVICES, TMPDIR and XDG_CACHE_HOME are");
+  for (const char* job : {"SLURM_JOB_ID=7", "PBS_JOBID=7", "LSB_JOBID=7", "PE_HOSTFILE=/x"})
+    CHECK(warned({job}) == "XDG_CACHE_HOME is");
+}
+
+TEST_CASE("names of the contract that are set around hvrun are named, but not inside its ranks") {
+  const auto warned = [](const std::vector<std::string>& entries) {
+    return overridden_variables(exporting({}), hv::Environment::from_entries(entries));
+  };
+  CHECK(warned({"WORLD_SIZE=8", "MASTER_ADDR=n1", "MASTER_PORT=29500", "RANK="}) ==
+        std::vector<std::string>{
+            "WORLD_SIZE and MASTER_ADDR have no effect: hvrun itself sets them for each rank"});
+  CHECK(warned({"LOCAL_RANK=0"}) ==
+        std::vector<std::string>{"LOCAL_RANK has no effect: hvrun itself sets it for each rank"});
+  CHECK(warned({"MASTER_PORT=29500"}).empty());
+  CHECK(warned({"HVRUN_RANK=1", "RANK=1", "WORLD_SIZE=8"}).empty());
 }
