@@ -12,6 +12,7 @@
 #include "launcher/cli/option_values.h"
 #include "launcher/cli/program_search.h"
 #include "launcher/plan/launch_plan.h"
+#include "launcher/plan/nested_launcher.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
@@ -369,6 +370,13 @@ RawOptions defaults_from(const Environment& environment) {
   return raw;
 }
 
+// hvrun's own options as they were typed, without the "--" behind them.
+std::vector<std::string> typed_options(const std::vector<std::string>& words,
+                                       const SplitWords& split) {
+  const std::size_t behind = split.program.size() + (split.is_set_off ? 1 : 0);
+  return {words.begin(), words.end() - static_cast<std::ptrdiff_t>(behind)};
+}
+
 CommandLine parse_words(const std::vector<std::string>& words, bool is_check,
                         const Environment& environment,
                         const std::function<std::string()>& current_directory) {
@@ -378,6 +386,7 @@ CommandLine parse_words(const std::vector<std::string>& words, bool is_check,
   add_options(app, raw);
   horovod_options.add_to(app);
   SplitWords split = split_at_program(words, shapes_of(app));
+  const std::vector<std::string> options = typed_options(words, split);
   std::vector<std::string> later_programs = cut_at_colon(&split);
   parse_options(app, split.options, "'hvrun --help' lists the options");
   if (raw.help) return PrintCommand{is_check ? check_help_text(app) : help_text(app)};
@@ -393,6 +402,8 @@ CommandLine parse_words(const std::vector<std::string>& words, bool is_check,
   add_programs(&spec, parse_more_programs(std::move(later_programs),
                                           spec.programs[0].working_directory, current_directory));
   for (const ProgramSpec& program : spec.programs) refuse_assignment(program.argv);
+  spec.allows_nested = raw.nested;
+  refuse_nested_launchers(spec, options);
   HorovodSettings horovod = horovod_options.settings();
   Exports exports = horovod.variables;
   exports.add_all(spec.environment.exports);  // later: -x beats horovodrun's options

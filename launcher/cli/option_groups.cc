@@ -129,6 +129,9 @@ void add_environment_options(CLI::App& app, RawOptions& raw) {
                  "working directory of the ranks (default: this one)")
       ->group(group)
       ->type_name("DIR");
+  app.add_flag("--nested", raw.nested,
+               "the program may be another launcher: torchrun, mpirun, accelerate launch, ...")
+      ->group(group);
   app.add_option("--master-port", raw.environment.master_port,
                  "MASTER_PORT (default: that of the environment, else a free one)")
       ->group(group)

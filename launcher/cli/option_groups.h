@@ -46,7 +46,7 @@ struct RawOptions {
   RawOutput output;
   RawEnding ending;
   RawReport report;
-  bool check_build = false, help = false, version = false;
+  bool nested = false, check_build = false, help = false, version = false;
 };
 
 // Adds all options of hvrun. raw receives their values and must outlive the app's parsing.

@@ -114,6 +114,7 @@ struct ReportSpec {
 
 struct JobSpec {
   std::vector<ProgramSpec> programs;
+  bool allows_nested = false;            // --nested: programs may be launchers
   std::optional<int> ranks;              // of all programs; none: one per slot
   bool names_working_directory = false;  // --wdir is given: a check without a program checks it
   HostWishes hosts;

@@ -6,6 +6,7 @@
 
 #include "launcher/allocation/host_names.h"
 #include "launcher/plan/gpu_inventory.h"
+#include "launcher/plan/nested_launcher.h"
 #include "launcher/plan/rank_resources.h"
 #include "launcher/plan/scheduler_advice.h"
 #include "src/base/error.h"
@@ -365,6 +366,7 @@ LaunchPlan make_plan(const JobSpec& spec, const HostList& list,
   number_across_hosts(&plan);
   check_named_ranks(spec, plan);
   assign_programs(spec, &plan);
+  check_ranks_of_launchers(spec, plan);
   assign_resources(spec, list, facts, &plan);
   warn_of_idle_gpus(spec, list, &plan);
   return plan;

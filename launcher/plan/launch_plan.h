@@ -64,7 +64,8 @@ struct LaunchPlan {
 };
 
 // facts: one per entry of the list (one in all for this machine), none where they are unknown.
-// Throws Error(kUsage) when the ranks do not fit, and where a host lacks a GPU that its line names.
+// Throws Error(kUsage) when the ranks do not fit, where a host lacks a GPU that its line names, and
+// where several of its ranks would run one launcher (nested_launcher.h).
 LaunchPlan make_plan(const JobSpec& spec, const HostList& list,
                      const std::vector<std::optional<HostFacts>>& facts);
 

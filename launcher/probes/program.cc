@@ -9,9 +9,9 @@
 
 #include "launcher/facts/program_file.h"
 #include "launcher/facts/read_file.h"
+#include "launcher/facts/wrapper.h"
 #include "launcher/probes/elf_file.h"
 #include "launcher/probes/libraries.h"
-#include "launcher/probes/wrapper.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/text.h"
 #include "src/process/command.h"
@@ -108,15 +108,15 @@ void inspect_libraries(const std::string& file, const wire::Program& program,
 }
 
 void inspect_script(const wire::Program& program, wire::ProgramFacts* facts) {
-  const auto script = python_script(program.argv);
-  if (!script) return;
-  facts->script = in_directory(*script, program.directory);
+  const std::string script = python_target(program.argv).script;
+  if (script.empty()) return;
+  facts->script = in_directory(script, program.directory);
   if (::access(facts->script.c_str(), R_OK) == 0) {
     facts->script_digest = digest_of_file(facts->script);
     return;
   }
-  const bool is_relative = (*script)[0] != '/';
-  facts->problem = "open the script " + printable(*script, 1000) +
+  const bool is_relative = script[0] != '/';
+  facts->problem = "open the script " + printable(script, 1000) +
                    (is_relative ? " in " + printable(program.directory, 1000) : "") + ": " +
                    errno_text(errno);
   facts->advice = "check that it lies at that path on every host";
@@ -159,31 +159,6 @@ Environment environment_of_program(const wire::Program& program, const Environme
     if (const auto variable = split_variable(entry))
       own.set(std::string(variable->first), std::string(variable->second));
   return own;
-}
-
-bool is_python_name(const std::string& file) {
-  const std::string name = base_name(file);
-  for (const std::string_view word : {"python", "pypy"})
-    if (name.rfind(word, 0) == 0)
-      return name.find_first_not_of("0123456789.", word.size()) == std::string::npos;
-  return false;
-}
-
-std::optional<std::string> python_script(const std::vector<std::string>& argv) {
-  for (std::size_t i = 1; i < argv.size(); ++i) {
-    const std::string& word = argv[i];
-    if (word.empty() || word == "-") return std::nullopt;
-    if (word[0] != '-') return word;
-    if (word == "--check-hash-based-pycs") ++i;
-    if (word.rfind("--", 0) == 0) continue;
-    // A word of option letters. The value of -c, -m, -W and -X is the rest of the word, or the next
-    // word.
-    const std::size_t letter = word.find_first_of("cmWX");
-    if (letter == std::string::npos) continue;
-    if (word[letter] == 'c' || word[letter] == 'm') return std::nullopt;
-    if (letter + 1 == word.size()) ++i;
-  }
-  return std::nullopt;
 }
 
 std::string executed_file(const std::string& program, const std::string& directory,

@@ -21,10 +21,6 @@ void inspect_program(const wire::CheckRequest& request, const Environment& envir
 TimePoint end_of_probe(const wire::CheckRequest& request);
 // The environment of that program. environment: common to all ranks.
 Environment environment_of_program(const wire::Program& program, const Environment& environment);
-// "python3", "python3.11", "pypy3".
-bool is_python_name(const std::string& file);
-// The script argument in Python's command line, as written; nothing for -c, -m and standard input.
-std::optional<std::string> python_script(const std::vector<std::string>& argv);
 // The file that executes a program: the interpreter of a script, found as the kernel and env(1)
 // find it, else the program itself.
 std::string executed_file(const std::string& program, const std::string& directory,

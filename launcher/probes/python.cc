@@ -2,8 +2,8 @@
 #include "launcher/probes/python.h"
 
 #include "launcher/facts/program_file.h"
+#include "launcher/facts/wrapper.h"
 #include "launcher/probes/program.h"
-#include "launcher/probes/wrapper.h"
 #include "src/base/text.h"
 #include "src/process/captured.h"
 

@@ -158,8 +158,38 @@ def test_what_modules_builds_and_tests_set_is_not_told_as_setting_nothing(hvrun)
 
 
 def test_an_hvrun_inside_a_rank_finds_no_fault_with_the_ranks_environment(hvrun):
-    result = run(hvrun, "-np", "1", hvrun, "-np", "1", "true")
+    result = run(hvrun, "-np", "1", "--nested", hvrun, "-np", "1", "true")
     assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("words, advice", [
+    (("torchrun", "--nproc-per-node", "4", "train.py", "--lr", "1"), "hvrun -np 4 python train.py --lr 1"),
+    (("-H", "a:4,b:4", "python", "-m", "torch.distributed.run", "train.py"), "hvrun -H a:4,b:4 python train.py"),
+    (("accelerate", "launch", "--num_processes=2", "train.py"), "hvrun -np 2 python train.py"),
+    (("deepspeed", "--num_gpus", "2", "train.py"), "hvrun -np 2 python train.py"),
+    (("--dry-run", "mpirun", "-np", "2", "./train"), "hvrun --dry-run -np 2 ./train"),
+    (("--dry-run=offline", "srun", "-n2", "./train"), "hvrun --dry-run=offline -np 2 ./train"),
+    (("-np", "2", "horovodrun", "-np", "2", "python", "train.py"), "hvrun -np 2 python train.py"),
+    (("hvrun", "-np", "2", "./train"), "hvrun -np 2 ./train"),
+    (("script", "-np", "2", "torchrun", "train.py"), "python train.py")])
+def test_another_launcher_as_the_program_is_refused_with_what_to_type(hvrun, words, advice):
+    result = run(hvrun, *words)
+    told = result.stderr.decode()
+    assert (result.returncode, result.stdout) == (2, b""), told
+    assert "is a launcher, too: each rank would start a whole job of its own" in told, told
+    assert advice in told and "--nested starts it all the same" in told, told
+
+
+def test_a_launcher_starts_once_on_each_host_with_its_own_options_or_with_nested(hvrun, tmp_path):
+    torchrun = tmp_path / "torchrun"
+    torchrun.write_text("#!/bin/sh\necho started\n")
+    torchrun.chmod(0o755)
+    own = [str(torchrun), "--nnodes=2", "--rdzv-endpoint=a:29500", "train.py"]
+    assert run(hvrun, "-np", "1", "--no-label", *own).stdout == b"started\n"
+    refused = run(hvrun, "-np", "2", *own)
+    assert refused.returncode == 2 and b"try: --npernode 1 for one on each host" in refused.stderr, refused.stderr
+    assert run(hvrun, "--npernode", "1", "--no-label", *own).stdout == b"started\n"
+    assert run(hvrun, "-np", "2", "--nested", "--no-label", torchrun, "train.py").stdout == b"started\n" * 2
 
 
 def test_options_behind_the_program_belong_to_it(hvrun):

@@ -155,24 +155,6 @@ TEST_CASE("program: a wrapper is replaced by the program that it starts, or repo
   CHECK(told({"/none/nice", "/bin/true"}).problem.find("/none/nice") != std::string::npos);
 }
 
-TEST_CASE("program: Python's options and its script are separated") {
-  using Words = std::vector<std::string>;
-  CHECK(python_script(Words{"python3", "a.py"}) == "a.py");
-  CHECK(python_script(Words{"python3", "-uB", "-W", "error", "-X", "dev", "a.py"}) == "a.py");
-  CHECK(python_script(Words{"python3", "-Werror", "-Xdev", "a.py", "b.py"}) == "a.py");
-  CHECK(python_script(Words{"python3", "--check-hash-based-pycs", "never", "a.py"}) == "a.py");
-  for (const Words& words : {Words{"python3"},
-                             {"python3", "-"},
-                             {"python3", "-c", "x"},
-                             {"python3", "-um", "x"},
-                             {"python3", "-cx", "a.py"}})
-    CHECK_FALSE(python_script(words).has_value());
-  for (const char* name : {"/usr/bin/python", "python3", "python3.11", "pypy3"})
-    CHECK(is_python_name(name));
-  for (const char* name : {"/python3/sh", "python3-config", "ipython"})
-    CHECK_FALSE(is_python_name(name));
-}
-
 TEST_CASE(
     "program: a script is executed by what its first line names, with env by what that finds") {
   const TemporaryFolder folder;

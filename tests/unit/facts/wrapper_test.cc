@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/probes/wrapper.h"
+#include "launcher/facts/wrapper.h"
 
 #include <doctest/doctest.h>
 
@@ -66,3 +66,28 @@ TEST_CASE("assignments of env belong to its program's environment") {
 
 }  // namespace
 }  // namespace hv::launcher
+
+TEST_CASE("a command line of Python's is separated into options, and a script or a module") {
+  const auto script = [](const Words& words) { return python_target(words).script; };
+  CHECK(script({"python3", "a.py"}) == "a.py");
+  CHECK(script({"python3", "-uB", "-W", "error", "-X", "dev", "a.py"}) == "a.py");
+  CHECK(script({"python3", "-Werror", "-Xdev", "a.py", "b.py"}) == "a.py");
+  CHECK(script({"python3", "--check-hash-based-pycs", "never", "a.py"}) == "a.py");
+  for (const Words& words : {Words{"python3"},
+                             {"python3", "-"},
+                             {"python3", "-c", "x"},
+                             {"python3", "-um", "x"},
+                             {"python3", "-m"},
+                             {"python3", "-cx", "a.py"}})
+    CHECK(script(words).empty());
+  for (const Words& words :
+       {Words{"python3", "-um", "a.b", "c"}, {"python3", "-X", "dev", "-ma.b", "c"}}) {
+    const PythonTarget target = python_target(words);
+    CHECK(target.module == "a.b");
+    CHECK(words[target.next] == "c");
+  }
+  for (const char* name : {"/usr/bin/python", "python3", "python3.11", "pypy3"})
+    CHECK(is_python_name(name));
+  for (const char* name : {"/python3/sh", "python3-config", "ipython"})
+    CHECK_FALSE(is_python_name(name));
+}

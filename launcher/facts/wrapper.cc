@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/probes/wrapper.h"
+#include "launcher/facts/wrapper.h"
 
 #include <algorithm>
 #include <string>
@@ -67,11 +67,13 @@ std::size_t words_of_option(const Wrapper& wrapper, std::string_view word) {
   return 1;
 }
 
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
 }  // namespace
 
 std::optional<wire::Program> wrapped_program(const wire::Program& program) {
   if (program.argv.empty()) return std::nullopt;
-  const std::string name = program.argv[0].substr(program.argv[0].rfind('/') + 1);
+  const std::string name = base_name(program.argv[0]);
   const auto wrapper = std::find_if(wrappers().begin(), wrappers().end(),
                                     [&name](const Wrapper& each) { return each.name == name; });
   if (wrapper == wrappers().end()) return std::nullopt;
@@ -92,6 +94,35 @@ std::optional<wire::Program> wrapped_program(const wire::Program& program) {
   if (at >= program.argv.size()) return std::nullopt;
   inner.argv.erase(inner.argv.begin(), inner.argv.begin() + static_cast<std::ptrdiff_t>(at));
   return inner;
+}
+
+bool is_python_name(const std::string& file) {
+  const std::string name = base_name(file);
+  for (const std::string_view word : {"python", "pypy"})
+    if (name.rfind(word, 0) == 0)
+      return name.find_first_not_of("0123456789.", word.size()) == std::string::npos;
+  return false;
+}
+
+PythonTarget python_target(const std::vector<std::string>& argv) {
+  for (std::size_t i = 1; i < argv.size(); ++i) {
+    const std::string& word = argv[i];
+    if (word.empty() || word == "-") return {};
+    if (word[0] != '-') return {word, "", i + 1};
+    if (word == "--check-hash-based-pycs") ++i;
+    if (word.starts_with("--")) continue;
+    // A word of option letters. The value of -c, -m, -W and -X is the rest of the word, or the next
+    // word.
+    const std::size_t letter = word.find_first_of("cmWX");
+    if (letter == std::string::npos) continue;
+    if (word[letter] == 'c') return {};
+    const bool is_next = letter + 1 == word.size();
+    if (is_next) ++i;
+    if (word[letter] != 'm') continue;
+    if (i >= argv.size()) return {};
+    return {"", is_next ? argv[i] : word.substr(letter + 1), i + 1};
+  }
+  return {};
 }
 
 }  // namespace hv::launcher

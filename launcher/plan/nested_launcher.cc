@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/plan/nested_launcher.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "launcher/facts/wrapper.h"
+#include "src/base/error.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr int kMostShownBytes = 300;
+
+// Lists are separated by commas; options stand without dashes, with '-' in place of '_'.
+struct LauncherKind {
+  const char* files;            // names of its executable
+  const char* modules = "";     // for python -m
+  const char* subcommand = "";  // the first argument that starts a job; empty: none is needed
+  const char* flags = "";       // options without a value
+  const char* pairs = "";       // options with two values
+  const char* ranks = "";       // options with the number of processes
+  bool are_ranks_per_host = false;
+  const char* join = "";          // options of one that is started on each host
+  const char* join_options = "";  // the same, for messages
+  bool starts_python = false;     // its program is a script of Python's, unless an option says not
+  bool takes_options_of_hvrun = false;
+};
+
+constexpr LauncherKind kKinds[] = {
+    {.files = "torchrun,torch-distributed-run",
+     .modules = "torch.distributed.run,torch.distributed.launch",
+     .flags = "standalone,m,module,no-python,run-path,virtual-local-rank,use-env,h,help",
+     .ranks = "nproc-per-node",
+     .are_ranks_per_host = true,
+     .join = "nnodes,node-rank,rdzv-endpoint,rdzv-backend,master-addr",
+     .join_options = "--nnodes and --rdzv-endpoint",
+     .starts_python = true},
+    {.files = "accelerate",
+     .modules = "accelerate.commands.accelerate_cli",
+     .subcommand = "launch",
+     .flags = "cpu,multi-gpu,tpu,ipex,use-xpu,use-mps-device,use-deepspeed,use-fsdp,same-network,"
+              "use-parallelism-config,use-megatron-lm,m,module,no-python,debug,q,quiet,h,help,"
+              "dynamo-use-fullgraph,dynamo-use-dynamic,dynamo-use-regional-compilation,"
+              "enable-cpu-affinity,tpu-use-cluster,no-tpu-use-cluster,tpu-use-sudo,downcast-bf16",
+     .ranks = "num-processes",
+     .join = "num-machines,machine-rank,main-process-ip,rdzv-backend",
+     .join_options = "--num_machines and --machine_rank",
+     .starts_python = true},
+    {.files = "accelerate-launch",
+     .modules = "accelerate.commands.launch",
+     .flags = "cpu,multi-gpu,use-deepspeed,use-fsdp,m,module,no-python,debug,q,quiet",
+     .ranks = "num-processes",
+     .join = "num-machines,machine-rank,main-process-ip,rdzv-backend",
+     .join_options = "--num_machines and --machine_rank",
+     .starts_python = true},
+    {.files = "deepspeed,ds",
+     .modules = "deepspeed.launcher.runner",
+     .flags = "module,no-python,no-local-rank,no-ssh,no-ssh-check,force-multi,save-pid,"
+              "elastic-training,bind-cores-to-rank,q,quiet,h,help",
+     .ranks = "num-gpus,num-accelerators",
+     .are_ranks_per_host = true,
+     .join = "node-rank,no-ssh",
+     .join_options = "--no_ssh and --node_rank",
+     .starts_python = true},
+    {.files = "mpirun,mpiexec,mpiexec.hydra,orterun,prterun,prun",
+     .flags = "allow-run-as-root,oversubscribe,tag-output,timestamp-output,v,verbose,q,quiet,l,"
+              "display-map,display-allocation,report-bindings,nolocal,nooversubscribe,pernode,"
+              "bynode,byslot,bind-to-core,bind-to-socket,genvall,envall,prepend-rank,do-not-launch,"
+              "h,help,V,version,info",
+     .pairs = "mca,gmca,pmca,prtemca,genv,env",
+     .ranks = "np,n,c"},
+    {.files = "srun",
+     .flags = "K,l,label,u,unbuffered,pty,overlap,exact,exclusive,v,verbose,Q,quiet,O,overcommit,s,"
+              "oversubscribe,k,no-kill,h,help,V,version",
+     .ranks = "n,ntasks"},
+    {.files = "horovodrun",
+     .modules = "horovod.run,horovod.runner.launch",
+     .takes_options_of_hvrun = true},
+    {.files = "hvrun", .takes_options_of_hvrun = true},
+};
+
+bool has_word(std::string_view list, std::string_view word) {
+  if (word.empty()) return false;
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    if (list.substr(0, comma) == word) return true;
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return false;
+}
+
+std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// The launcher, and where its own words begin in argv.
+struct FoundKind {
+  const LauncherKind* kind = nullptr;
+  std::size_t begin = 0;
+  std::string name;
+};
+
+FoundKind kind_of_file(const std::string& file, std::size_t begin) {
+  for (const LauncherKind& kind : kKinds)
+    if (has_word(kind.files, file_name(file))) return {&kind, begin, file_name(file)};
+  return {};
+}
+
+// "python -m torch.distributed.run", "python -u /opt/bin/torchrun".
+FoundKind kind_of_python(const Words& argv) {
+  const PythonTarget target = python_target(argv);
+  if (!target.script.empty()) return kind_of_file(target.script, target.next);
+  for (const LauncherKind& kind : kKinds)
+    if (has_word(kind.modules, target.module))
+      return {&kind, target.next, file_name(argv[0]) + " -m " + target.module};
+  return {};
+}
+
+// These of hvrun's own start no ranks.
+bool is_harmless(const LauncherKind& kind, const Words& words) {
+  constexpr const char* kSubcommands = "check,env,explain,script,--version,--help,-h,--check-build";
+  return kind.takes_options_of_hvrun && (words.empty() || has_word(kSubcommands, words[0]));
+}
+
+// "--nproc_per_node=4": "nproc-per-node" and "4"; "-n4": "n" and "4".
+std::pair<std::string, std::optional<std::string>> name_and_value(const std::string& word) {
+  if (word.size() > 2 && word[1] != '-' && parse_integer(word.substr(2)))
+    return {word.substr(1, 1), word.substr(2)};
+  const std::size_t equals = word.find('=');
+  std::string name = word.substr(0, equals);
+  name.erase(0, name.find_first_not_of('-'));
+  std::replace(name.begin(), name.end(), '_', '-');
+  if (equals == std::string::npos) return {name, std::nullopt};
+  return {name, word.substr(equals + 1)};
+}
+
+// Reads the launcher's options.
+class OptionReader {
+ public:
+  OptionReader(const LauncherKind& kind, const Words& words) : kind_(kind), words_(words) {}
+
+  void read(NestedLauncher* launcher) {
+    for (; at_ < words_.size() && words_[at_].size() > 1 && words_[at_][0] == '-'; ++at_) {
+      if (words_[at_] == "--") {
+        ++at_;
+        break;
+      }
+      auto [name, value] = name_and_value(words_[at_]);
+      if (!value && !has_word(kind_.flags, name)) value = next_value(name);
+      take(name, value.value_or(""), launcher);
+    }
+    if (kind_.starts_python && !is_program_) launcher->program = {"python"};
+    if (kind_.starts_python && is_module_) launcher->program.emplace_back("-m");
+    for (; at_ < words_.size(); ++at_) launcher->program.push_back(words_[at_]);
+  }
+
+ private:
+  std::string next_value(const std::string& name) {
+    at_ += has_word(kind_.pairs, name) ? 2 : 1;
+    return at_ < words_.size() ? words_[at_] : "";
+  }
+
+  void take(const std::string& name, const std::string& value, NestedLauncher* launcher) {
+    const auto number = parse_integer(value);
+    if (has_word(kind_.ranks, name) && number && *number > 0 && *number <= kMostRanks)
+      launcher->ranks = static_cast<int>(*number);
+    const bool is_one_host =
+        has_word("nnodes,num-machines", name) && (value == "1" || value == "1:1");
+    if (has_word(kind_.join, name) && !is_one_host) launcher->joins_several_hosts = true;
+    is_module_ = is_module_ || name == "m" || name == "module";
+    is_program_ = is_program_ || name == "no-python";
+  }
+
+  const LauncherKind& kind_;
+  const Words& words_;
+  std::size_t at_ = 0;
+  bool is_module_ = false, is_program_ = false;
+};
+
+// The program behind wrappers, without their words.
+Words without_wrappers(const Words& argv) {
+  wire::Program program{argv, "/", {}};
+  while (const auto inner = wrapped_program(program)) program = *inner;
+  return program.argv;
+}
+
+std::string shown(const Words& words) {
+  Words quoted;
+  for (const std::string& word : words) quoted.push_back(shell_quote(word));
+  return printable(join(quoted, " "), kMostShownBytes);
+}
+
+bool has_number_of_ranks(const JobSpec& spec) {
+  return spec.ranks || spec.placement.map_by.by == MapBy::kPerNode;
+}
+
+// "hvrun -np 4 python train.py".
+std::string command_instead(const JobSpec& spec, const NestedLauncher& launcher,
+                            const Words& options) {
+  Words words{"hvrun"};
+  if (!launcher.has_options_of_hvrun) {
+    words.insert(words.end(), options.begin(), options.end());
+    const bool names_hosts = !spec.hosts.hosts.empty() || !spec.hosts.hostfile.empty();
+    if (launcher.ranks && !has_number_of_ranks(spec))
+      words.insert(words.end(), {launcher.are_ranks_per_host && names_hosts ? "--npernode" : "-np",
+                                 std::to_string(*launcher.ranks)});
+  }
+  words.insert(words.end(), launcher.program.begin(), launcher.program.end());
+  return shown(words);
+}
+
+}  // namespace
+
+std::optional<NestedLauncher> find_nested_launcher(const std::vector<std::string>& argv) {
+  const Words words = without_wrappers(argv);
+  if (words.empty()) return std::nullopt;
+  const FoundKind found =
+      is_python_name(words[0]) ? kind_of_python(words) : kind_of_file(words[0], 1);
+  if (!found.kind) return std::nullopt;
+  const LauncherKind& kind = *found.kind;
+  Words own(words.begin() + static_cast<std::ptrdiff_t>(std::min(found.begin, words.size())),
+            words.end());
+  if (is_harmless(kind, own)) return std::nullopt;
+  NestedLauncher launcher{found.name};
+  if (kind.subcommand[0] != '\0') {
+    if (own.empty() || own[0] != kind.subcommand) return std::nullopt;
+    launcher.name += std::string(" ") + kind.subcommand;
+    own.erase(own.begin());
+  }
+  launcher.join_options = kind.join_options;
+  launcher.are_ranks_per_host = kind.are_ranks_per_host;
+  launcher.has_options_of_hvrun = kind.takes_options_of_hvrun;
+  if (kind.takes_options_of_hvrun)
+    launcher.program = own;
+  else
+    OptionReader(kind, own).read(&launcher);
+  return launcher;
+}
+
+void refuse_nested_launchers(const JobSpec& spec, const std::vector<std::string>& options) {
+  if (spec.allows_nested) return;
+  for (const ProgramSpec& program : spec.programs) {
+    const auto launcher = find_nested_launcher(program.argv);
+    if (!launcher || launcher->joins_several_hosts) continue;
+    std::string hint = command_instead(spec, *launcher, options);
+    if (!launcher->join_options.empty())
+      hint += "; one " + launcher->name + " on each host needs " + launcher->join_options;
+    throw Error(ErrorKind::kUsage,
+                "'" + printable(launcher->name) +
+                    "' is a launcher, too: each rank would start a whole job of its own",
+                hint + "; --nested starts it all the same");
+  }
+}
+
+void check_ranks_of_launchers(const JobSpec& spec, const LaunchPlan& plan) {
+  if (spec.allows_nested) return;
+  for (std::size_t program = 0; program < spec.programs.size(); ++program) {
+    const auto launcher = find_nested_launcher(spec.programs[program].argv);
+    if (!launcher) continue;
+    std::vector<int> ranks_of(plan.hosts.size());
+    for (const PlannedRank& rank : plan.ranks)
+      if (static_cast<std::size_t>(rank.program) == program)
+        ++ranks_of[static_cast<std::size_t>(rank.host)];
+    const auto most = std::max_element(ranks_of.begin(), ranks_of.end());
+    if (most == ranks_of.end() || *most < 2) continue;
+    const std::string& host = plan.hosts[static_cast<std::size_t>(most - ranks_of.begin())].name;
+    throw Error(ErrorKind::kUsage,
+                "'" + printable(launcher->name) + "' starts the processes of a host itself, and " +
+                    host + " has " + std::to_string(*most) + " ranks that would run it",
+                "--npernode 1 for one on each host, or none of it: " +
+                    command_instead(spec, *launcher, {}) + "; --nested starts it all the same");
+  }
+}
+
+}  // namespace hv::launcher
