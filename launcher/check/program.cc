@@ -105,7 +105,7 @@ const Probe kProgramProbe{
       "install it on $HOST, or name it by a path that all hosts have"},
      {"program-not-executable", Severity::kCannotStart,
       "a program's interpreter or loader is missing on a host, the host is of another kind of "
-      "machine, or the program's file is cut off",
+      "machine, the program's file is cut off, or its arguments and environment are too long",
       "ranks there could not start",
       "install its interpreter on $HOST, or take a program that is built for that kind of machine"},
      {"script-missing", Severity::kCannotStart,

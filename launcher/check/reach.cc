@@ -7,7 +7,9 @@
 #include "launcher/allocation/host_names.h"
 #include "launcher/check/groups.h"
 #include "launcher/check/probe_list.h"
+#include "launcher/check/told.h"
 #include "src/base/text.h"
+#include "src/wire/codec.h"
 
 namespace hv::launcher {
 namespace {
@@ -56,6 +58,24 @@ const Error& failure_of(const CheckInput& input, const std::string& name) {
           })->failure;
 }
 
+bool has_no_answer(const wire::CheckReply& reply) {
+  if (reply.unanswered.empty()) return false;
+  wire::CheckReply answers = reply;
+  answers.unanswered.clear();
+  return encode(answers) == encode(wire::CheckReply{});
+}
+
+// Without an answer to any probe, whether ranks could start there is not known.
+void judge_answers(const CheckInput& input, Judgement* judgement) {
+  std::vector<HostFact> silent;
+  for (std::size_t i = 0; i < input.hosts.size(); ++i) {
+    const CheckedHost& host = input.hosts[i];
+    if (input.is_reached(i) && host.told && has_no_answer(*host.told))
+      silent.emplace_back(host.name, host.told->unanswered[0].reason);
+  }
+  add_grouped("nothing-known", silent, judgement);
+}
+
 void judge_reach(const CheckInput& input, Judgement* judgement) {
   std::vector<HostFailure> failures;
   for (const CheckedHost& host : input.hosts)
@@ -70,6 +90,7 @@ void judge_reach(const CheckInput& input, Judgement* judgement) {
     judgement->add(reach_finding(folded), folded.hosts,
                    hosts_text(folded.hosts) + ": " + folded.text, {{"ADVICE", advice}});
   }
+  judge_answers(input, judgement);
 }
 
 }  // namespace
@@ -118,7 +139,10 @@ const Probe kReachProbe{
      {"agent-late", Severity::kCannotStart, "no answer within --start-timeout", kStops,
       "raise --start-timeout, or look what keeps $HOST busy"},
      {"agent-not-started", Severity::kCannotStart, "the agent does not start, or ends", kStops,
-      "log in there by ssh and see what the login shell and its start-up files do"}},
+      "log in there by ssh and see what the login shell and its start-up files do"},
+     {"nothing-known", Severity::kCannotStart, "none of the checks on a host could be carried out",
+      "whether ranks could start there is not known",
+      "remove the reason that is given, and check again"}},
     judge_reach};
 
 }  // namespace hv::launcher

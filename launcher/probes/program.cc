@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "launcher/facts/exec_limit.h"
 #include "launcher/facts/program_file.h"
 #include "launcher/facts/read_file.h"
 #include "launcher/facts/wrapper.h"
@@ -130,6 +131,7 @@ wire::ProgramFacts program_facts(const wire::Program& program, const Environment
   const std::string path = own.get_or("PATH", kDefaultPath);
   auto problem = find_program_there(program, path, &facts.path);
   if (!problem) problem = env_problem(facts.path, program.directory, path);
+  if (!problem) problem = exec_size_problem(facts.path, program.argv, own.entries(), exec_limits());
   if (problem) {
     facts.problem = problem->what;
     facts.advice = problem->hint;

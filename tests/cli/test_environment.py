@@ -76,6 +76,36 @@ def test_a_hundred_thousand_variables_arrive(hvrun, given):
     assert lines_by_rank(result.stdout) == {0: [b"99999" if behind else b"100000"], 1: [b"100000"]}
 
 
+def small_stack(tmp_path):
+    """Options by which a host is reached whose programs start with 256 KiB of arguments and environment at most."""
+    script = tmp_path / "rsh"
+    script.write_text('#!/bin/sh\nshift; exec env -i PATH="$PATH" HOME="$HOME" sh -c "ulimit -s 1024; $*"\n')
+    script.chmod(0o755)
+    return ["--rsh", str(script), "-H", "small:2"]
+
+
+@pytest.mark.parametrize("dry_run", [[], ["--dry-run"]], ids=["launch", "dry run"])
+def test_an_environment_too_long_for_a_host_is_an_error_before_any_rank_starts(hvrun, tmp_path, dry_run):
+    marker = tmp_path / "started"
+    variables = {"TOKENS": "x" * 120_000, "TABLE": "y" * 110_000, "LESS": "z" * 90_000}
+    result = run(hvrun, *small_stack(tmp_path), *dry_run, "touch", str(marker), **variables)
+    told = (result.stdout + result.stderr).decode()
+    assert result.returncode == 3 and not marker.exists(), told
+    assert "its arguments and environment take 31" in told and "this host takes at most 256 KiB" in told, told
+    assert "the largest: TOKENS (117.2 KiB), TABLE (107.4 KiB), LESS (87.9 KiB)" in told, told
+    assert "small" in told and "try: unset variables that ranks do not need" in told, told
+    assert not dry_run or ("could not start" in told and "could start" not in told), told
+    advised = run(hvrun, *small_stack(tmp_path), *dry_run, "--clean-env", "-x", "TOKENS", "touch", str(marker), **variables)
+    assert advised.returncode == 0, advised
+
+
+def test_a_check_without_a_program_never_says_that_jobs_could_start_where_no_probe_could(hvrun, tmp_path):
+    variables = {f"BIG{i}": "x" * 120_000 for i in range(3)}
+    result = run(hvrun, "check", *small_stack(tmp_path), **variables)
+    assert result.returncode == 3 and b"The job could not start." in result.stdout, result
+    assert b"[nothing-known]" in result.stdout and b"this host takes at most 256 KiB" in result.stdout, result
+
+
 def test_a_clean_environment_has_the_contract_and_x_only(hvrun):
     _, environment = dump(hvrun, ["--clean-env", "-x", "KEPT=1"], [], DROPPED="1", P_X="x")
     assert b"DROPPED" not in environment

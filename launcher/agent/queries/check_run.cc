@@ -6,6 +6,7 @@
 
 #include "launcher/agent/helper_program.h"
 #include "launcher/agent/ranks/rank_command.h"
+#include "launcher/facts/exec_limit.h"
 #include "launcher/probes/host_probe.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"
@@ -44,6 +45,9 @@ void CheckRun::start(const wire::CheckRequest& request, const Environment& own) 
   question.command.argv = {"hvrun-agent", kProbe};
   question.command.program = "/proc/self/exe";
   question.command.environment = environment_of_probes(request, own);
+  if (const auto problem = exec_size_problem(question.command.program, question.command.argv,
+                                             question.command.environment, exec_limits()))
+    return refuse_environment(request, *problem);
   question.stdin_fd = request_.get();
   question.time = std::min<Duration>(bounded_seconds(request.timeout_s), kMostCheckTime);
   question.most_bytes = wire::kMaxProbeBytes * host_probes().size();
@@ -53,7 +57,21 @@ void CheckRun::start(const wire::CheckRequest& request, const Environment& own) 
       });
 }
 
-// Answers from the loop: the caller may be child_, which done_ destroys, or the constructor.
+void CheckRun::refuse_environment(const wire::CheckRequest& request, const wire::Problem& problem) {
+  constexpr const char* kPrograms = "program";
+  for (const HostProbe& probe : host_probes())
+    if (is_requested(probe, probes_) && probe.name != std::string_view(kPrograms))
+      reply_.unanswered.push_back({probe.name, problem.what});
+  for (const wire::Program& program : request.programs) {
+    if (program.argv.empty()) continue;  // the only one: the user named no program
+    wire::ProgramFacts& facts = reply_.programs.emplace_back();
+    facts.path = program.argv[0];
+    facts.problem = problem.what;
+    facts.advice = problem.hint;
+  }
+  send_reply();
+}
+
 void CheckRun::finish(const std::string& problem, const std::string& answers) {
   std::vector<bool> has_answered(host_probes().size());
   for (const auto& [probe, bytes] : parse_probe_answers(answers)) {
@@ -66,6 +84,11 @@ void CheckRun::finish(const std::string& problem, const std::string& answers) {
   for (std::size_t i = 0; i < has_answered.size(); ++i)
     if (!has_answered[i] && is_requested(host_probes()[i], probes_))
       reply_.unanswered.push_back({host_probes()[i].name, problem});
+  send_reply();
+}
+
+// Answers from the loop: the caller may be child_, which done_ destroys, or the constructor.
+void CheckRun::send_reply() {
   over_ = loop_.call_after(Duration::zero(), [this] {
     const Done done = std::move(done_);
     const wire::CheckReply reply = std::move(reply_);

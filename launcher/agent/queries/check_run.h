@@ -33,8 +33,11 @@ class CheckRun {
 
  private:
   void start(const wire::CheckRequest& request, const Environment& own);
+  // No program can be started with the ranks' environment, so no probe either.
+  void refuse_environment(const wire::CheckRequest& request, const wire::Problem& problem);
   // problem: why the other probes have not answered.
   void finish(const std::string& problem, const std::string& answers);
+  void send_reply();
 
   EventLoop& loop_;
   Done done_;

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <set>
 
+#include "launcher/facts/exec_limit.h"
 #include "launcher/facts/program_file.h"
 #include "src/base/core_mask.h"
 #include "src/base/name_pattern.h"
@@ -14,6 +16,28 @@ namespace {
 
 const wire::Program& program_of(const wire::Launch& launch, const wire::LaunchRank& rank) {
   return launch.programs.at(rank.program);
+}
+
+// The rank with the most variables of its own stands for all ranks of a program.
+std::optional<wire::Problem> size_problem(const wire::Launch& launch, const RankPrograms& found) {
+  const auto bytes_of = [](const wire::LaunchRank& rank) {
+    std::size_t bytes = 0;
+    for (const auto& [name, value] : rank.environment) bytes += name.size() + value.size();
+    return bytes;
+  };
+  std::map<std::uint32_t, std::size_t> biggest;  // by program: an index of launch.ranks
+  for (std::size_t i = 0; i < launch.ranks.size(); ++i) {
+    const auto at = biggest.try_emplace(launch.ranks[i].program, i).first;
+    if (bytes_of(launch.ranks[i]) > bytes_of(launch.ranks[at->second])) at->second = i;
+  }
+  for (const auto& [program, i] : biggest) {
+    const wire::LaunchRank& rank = launch.ranks[i];
+    const RankEnvironment environment = found.environments.of_rank(rank);
+    if (auto problem = exec_size_problem(found.paths[i], program_of(launch, rank).argv,
+                                         environment.entries(), exec_limits()))
+      return problem;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -70,6 +94,7 @@ RankPrograms rank_programs(const wire::Launch& launch, const Environment& own) {
     }
     result.paths.push_back(found);
   }
+  result.problem = size_problem(launch, result);
   return result;
 }
 

@@ -34,7 +34,8 @@ class RankEnvironments {
   std::vector<RankEnvironment> of_programs_;
 };
 
-// The program of every rank, found on this host; or what this host lacks, and what to try.
+// The program of every rank, found on this host; or what this host lacks, or does not take, and
+// what to try.
 struct RankPrograms {
   RankEnvironments environments;
   std::vector<std::string> paths{};  // in the order of the Launch's ranks

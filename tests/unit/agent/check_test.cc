@@ -87,3 +87,22 @@ TEST_CASE("an agent gives up a probe that hangs, and has the answers of all othe
   CHECK(reply.memory.total_bytes > 0);
   CHECK(reply.load.cores > 0);
 }
+
+TEST_CASE("an environment that no program can be started with is each program's problem") {
+  wire::CheckRequest request;
+  request.programs = {{{"true"}, "/", {}}, {{"false"}, "/", {}}};
+  for (int i = 0; i < 70; ++i)
+    request.environment.push_back("BIG" + std::to_string(i) + "=" + std::string(100000, 'x'));
+  const wire::CheckReply reply = told_by_agent(request);
+  REQUIRE(reply.programs.size() == 2);
+  for (const wire::ProgramFacts& facts : reply.programs) {
+    CHECK(facts.problem.find("its arguments and environment take 6.7 MiB") != std::string::npos);
+    CHECK(facts.problem.find("the largest: BIG") != std::string::npos);
+    CHECK(facts.advice.find("--clean-env") != std::string::npos);
+  }
+  REQUIRE_FALSE(reply.unanswered.empty());
+  for (const wire::UnansweredProbe& gap : reply.unanswered) {
+    CHECK(gap.probe != "program");
+    CHECK(gap.reason.find("6.7 MiB") != std::string::npos);
+  }
+}

@@ -55,6 +55,21 @@ TEST_CASE("reach tells what a launch met, by its name, hosts of one trouble toge
   }
 }
 
+TEST_CASE("a host that has answered no probe keeps the check from saying that a job could start") {
+  CheckInput input = healthy_hosts(3);
+  wire::CheckReply silent;
+  for (const char* probe : {"program", "folders", "limits"})
+    silent.unanswered.push_back({probe, "start it: Argument list too long"});
+  input.hosts[1].told = silent;
+  const CheckReport report = judge(input);
+  CHECK(verdicts_of(input) == Verdicts{"nothing-known: n2"});
+  CHECK_FALSE(report.can_start());
+  CHECK(report.findings[0].fact == "n2: start it: Argument list too long");
+  // One answer is enough.
+  input.hosts[1].told->load.cores = 4;
+  CHECK(judge(input).can_start());
+}
+
 TEST_CASE("a fact of reach is what the launch says of all these hosts, once") {
   CheckInput input = healthy_hosts(4);
   for (const std::size_t host : {0, 1, 3}) {
