@@ -15,6 +15,7 @@
 #include "launcher/cli/option_parsing.h"
 #include "launcher/cli/option_values.h"
 #include "launcher/commands/commands.h"
+#include "launcher/facts/wrapper.h"
 #include "launcher/plan/launch_plan.h"
 #include "launcher/script/directive.h"
 #include "launcher/script/job_script.h"
@@ -352,7 +353,8 @@ Site read_site(const ScriptCommand& command, const Environment& environment) {
   return parse_site(file.text, file.source);
 }
 
-// What `hvrun script` prints or writes into command.file. Reads the site's file.
+// What `hvrun script` prints or writes into command.file. Reads the site's file; warns of GPUs that
+// no rank would use.
 std::string text_of_script(const ScriptCommand& command, const Environment& environment,
                            const std::function<std::string()>& current_directory) {
   if (command.lists_sites) return list_of_sites(environment);
@@ -361,7 +363,22 @@ std::string text_of_script(const ScriptCommand& command, const Environment& envi
   const ScriptPlan plan = plan_script(command.request, site);
   check_hvrun_words(hvrun_words(command.request, plan, scheduler_part(command.request, site, plan)),
                     environment, current_directory);
+  if (const std::string note = spare_gpus_note(plan); !note.empty()) print_warnings({note});
   return job_script(command.request, site, plan);
+}
+
+// What the program runs: "train.py" of "numactl -l python train.py" and of "bash train.sh".
+std::string main_file_of(const Words& program) {
+  wire::Program inner{program, "/", {}};
+  while (const auto wrapped = wrapped_program(inner)) inner = *wrapped;
+  const Words& words = inner.argv;
+  const std::string name = words[0].substr(words[0].rfind('/') + 1);
+  if (name == "bash" || name == "sh")
+    return words.size() > 1 && words[1][0] != '-' ? words[1] : words[0];
+  if (!is_python_name(name)) return words[0];
+  const PythonTarget target = python_target(words);
+  if (!target.script.empty()) return target.script;
+  return target.module.empty() ? words[0] : target.module;
 }
 
 // Throws Error(kUsage) where the file exists and must not be overwritten.
@@ -426,6 +443,7 @@ std::variant<ScriptCommand, PrintCommand> parse_script_command(
   take_job(app, raw.job, &command.request);
   command.request.hvrun.typed = shared.passed;
   command.request.program = split.program;
+  command.request.hvrun.main_file = main_file_of(split.program);
   command.file = raw.file;
   command.may_overwrite = raw.force;
   Words passed = shared.passed;

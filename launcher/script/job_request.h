@@ -24,6 +24,7 @@ struct HvrunOptions {
   // That of --output-dir, which is then not in `typed`: of a job that comes back, each run has a
   // directory of its own below it. Empty: --output-dir is as typed.
   std::string output_directory;
+  std::string main_file;  // the script or module that its program runs; empty: the program itself
 };
 
 struct JobRequest {

@@ -2,6 +2,8 @@
 #include "launcher/script/job_script.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <string_view>
 
 #include "src/base/text.h"
 
@@ -22,9 +24,10 @@ std::string hardware_of(const Partition& partition) {
 }
 
 std::string header(const Site& site, const ScriptPlan& plan) {
-  const std::string hardware = hardware_of(plan.partition);
+  const std::string hardware = hardware_of(plan.partition), note = spare_gpus_note(plan);
   return "#!/bin/bash\n# Written by 'hvrun script' for site " + site.name + ", partition " +
-         plan.partition.name + (hardware.empty() ? "" : ": " + hardware + " a node") + ".\n";
+         plan.partition.name + (hardware.empty() ? "" : ": " + hardware + " a node") + ".\n" +
+         (note.empty() ? "" : "# " + note + ".\n");
 }
 
 // Purged first, so that the job has what it had when it was tried, whatever was loaded at sbatch.
@@ -63,8 +66,12 @@ std::string hvrun_line(const JobRequest& request, const ScriptPlan& plan,
 
 std::string job_name(const JobRequest& request, std::size_t most_bytes) {
   if (!request.job_name.empty()) return request.job_name;
-  const std::string& program = request.program[0];
-  std::string name = program.substr(program.rfind('/') + 1);
+  const std::string& file =
+      request.hvrun.main_file.empty() ? request.program[0] : request.hvrun.main_file;
+  std::string name = file.substr(file.rfind('/') + 1);
+  for (const std::string_view suffix : {".py", ".sh"})
+    if (name.size() > suffix.size() && name.ends_with(suffix))
+      name.erase(name.size() - suffix.size());
   std::replace_if(
       name.begin(), name.end(),
       [](char c) {
@@ -75,6 +82,17 @@ std::string job_name(const JobRequest& request, std::size_t most_bytes) {
   // PBS wants a letter first, and no directive takes a hyphen there.
   if (name.empty() || !std::isalpha(static_cast<unsigned char>(name[0]))) name.insert(0, "job_");
   return name.substr(0, most_bytes);
+}
+
+std::string spare_gpus_note(const ScriptPlan& plan) {
+  const bool is_whole = plan.partition.is_exclusive && plan.partition.gpus;
+  const int each = is_whole ? *plan.partition.gpus : plan.gpus_per_node();
+  const std::int64_t used = std::int64_t{plan.ranks} * plan.gpus_per_rank;
+  const std::int64_t taken = std::int64_t{plan.nodes} * each;
+  if (used == 0 || taken <= used) return "";
+  return count_of(plan.ranks, "rank uses ", "ranks use ") + std::to_string(used) + " of the " +
+         std::to_string(taken) + " GPUs of this job: it has " + count_of(plan.nodes, "node") +
+         (is_whole ? " of its own with " : " with ") + std::to_string(each) + " each";
 }
 
 std::string gpu_request(const Site& site, int gpus) {

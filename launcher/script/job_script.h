@@ -36,8 +36,11 @@ std::vector<std::string> hvrun_words(const JobRequest& request, const ScriptPlan
 SchedulerPart scheduler_part(const JobRequest& request, const Site& site, const ScriptPlan& plan);
 std::string job_script(const JobRequest& request, const Site& site, const ScriptPlan& plan);
 
-// --job-name, else made from the program's name; at most so many bytes.
+// --job-name, else made from the name of the script or program; at most so many bytes.
 std::string job_name(const JobRequest& request, std::size_t most_bytes);
+// Where whole nodes have more GPUs than the ranks use: how many are requested, and why. Empty: none
+// is left over.
+std::string spare_gpus_note(const ScriptPlan& plan);
 // The site's gpu_request for that many.
 std::string gpu_request(const Site& site, int gpus);
 // How long before the end a job that comes back is warned when --signal does not say.

@@ -100,6 +100,22 @@ def test_a_mistake_is_told(hvrun, words, said):
     assert said in refused(hvrun, *(["-np", "2"] if words != ["train"] and "-vn4" not in words and "--np" not in words else []), *words)
 
 
+@pytest.mark.parametrize("program, name", [
+    (["python", "-u", "runs/train.py", "--lr", "1"], "train"), (["python3", "-m", "pkg.train"], "pkg.train"), (["./train"], "train"),
+    (["numactl", "-l", "python", "train.py"], "train"), (["bash", "run.sh"], "run"), (["python", "-c", "pass"], "python")])
+@pytest.mark.parametrize("site, directive", [("generic-slurm", "--job-name="), ("generic-pbs", "-N "), ("generic-lsf", "-J ")])
+def test_a_job_is_named_after_what_it_runs(hvrun, site, directive, program, name):
+    assert directive + name in directives(script(hvrun, "-np", "2", "--site", site, "--", *program))
+
+
+@pytest.mark.parametrize("site", ["generic-slurm", "generic-pbs", "generic-lsf"])
+def test_gpus_that_rounding_adds_are_told_in_the_script_and_besides(hvrun, site):
+    told = "7 ranks use 7 of the 8 GPUs of this job: it has 2 nodes with 4 each"
+    result = run(hvrun, "script", "--site", site, "-np", "7", "--ranks-per-node", "4", "--gpus-per-rank", "1", "./train")
+    assert result.returncode == 0 and result.stderr.decode() == f"hvrun: warning: {told}\n", result
+    assert f"\n# {told}.\n" in result.stdout.decode(), result.stdout
+
+
 def test_a_number_behind_requeue_is_not_taken_for_the_program(hvrun):
     text = refused(hvrun, "-np", "4", "--requeue", "3", "--time", "1h", "--", "./train")
     assert "--requeue 3 is two words" in text and "try: --requeue=3" in text

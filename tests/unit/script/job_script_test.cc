@@ -70,6 +70,7 @@ TEST_CASE("a script for Slurm") {
         "#!/bin/bash\n"
         "# Written by 'hvrun script' for site lab, partition gpu: 4 x GPU of 32 GB, 40 cores, "
         "192 GB a node.\n"
+        "# 7 ranks use 7 of the 8 GPUs of this job: it has 2 nodes with 4 each.\n"
         "#SBATCH --job-name=train\n"
         "#SBATCH --nodes=2\n"
         "#SBATCH --ntasks-per-node=4\n"
@@ -94,6 +95,7 @@ TEST_CASE("a script for PBS goes by its own clock") {
   CHECK(text.find("#!/bin/bash\n"
                   "# Written by 'hvrun script' for site lab, partition gpu: 4 x GPU of 32 GB, 40 "
                   "cores, 192 GB a node.\n"
+                  "# 7 ranks use 7 of the 8 GPUs of this job: it has 2 nodes with 4 each.\n"
                   "#PBS -N train\n"
                   "#PBS -l select=2:ncpus=40:mpiprocs=4:ngpus=4:big\n"
                   "#PBS -l place=scatter\n"
@@ -191,4 +193,40 @@ TEST_CASE("a directive takes no more than it says") {
   CHECK(!is_directive_line("mem=1G"));
   CHECK(!is_directive_line("-"));
   CHECK(!is_directive_line("-" + std::string(kMostDirectiveBytes, 'a')));
+}
+
+TEST_CASE("a job is named after its script or module, without the suffix") {
+  JobRequest request = job();
+  const auto name = [&request](const std::string& main_file) {
+    request.hvrun.main_file = main_file;
+    return job_name(request, 64);
+  };
+  CHECK(name("train.py") == "train");
+  CHECK(name("/data/my run/train.sh") == "train");
+  CHECK(name("pkg.train") == "pkg.train");
+  CHECK(name(".py") == "job_.py");
+  CHECK(name("") == "train");
+  request.job_name = "mine";
+  CHECK(name("train.py") == "mine");
+}
+
+TEST_CASE("GPUs that no rank uses are told, where nodes are rounded up or whole") {
+  for (const BatchScheduler scheduler :
+       {BatchScheduler::kSlurm, BatchScheduler::kPbs, BatchScheduler::kLsf}) {
+    Site site = lab(scheduler, "gpus={gpus}");
+    JobRequest request = job();
+    const auto note = [&](int ranks) {
+      request.ranks = ranks;
+      const std::string text = script(request, site);
+      const std::size_t begin = text.find(" use ");
+      return begin == std::string::npos ? "" : text.substr(begin, text.find(':', begin) - begin);
+    };
+    CHECK(note(7) == " use 7 of the 8 GPUs of this job");
+    CHECK(note(6) == "");  // 2 nodes with 3 GPUs each
+    CHECK(note(8) == "");
+    site.partitions[0].is_exclusive = true;
+    CHECK(note(6) == " use 6 of the 8 GPUs of this job");
+    request.gpus_per_rank = 0;
+    CHECK(note(6) == "");
+  }
 }
