@@ -71,7 +71,7 @@ std::string help_text(const CLI::App& app) {
          "       hvrun check -H hosts         would jobs start on these hosts, and run well?\n"
          "       hvrun explain DIR            why a job ended as it did, from its --output-dir\n"
          "       hvrun env                    every knob, its value and where that came from\n"
-         "       hvrun env --json             that, and which backends and frameworks are here\n"
+         "       hvrun env --format json      that, and which backends and frameworks are here\n"
          "       hvrun env --algorithms       which algorithm carries out which collective\n" +
          groups_text(app) +
          "\n\nExamples:\n"

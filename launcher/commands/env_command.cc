@@ -74,8 +74,10 @@ int print_env(const Environment& environment, bool is_json) {
 EnvCommand parse_env_command(const std::vector<std::string>& words) {
   if (words.empty()) return {};
   if (words.size() == 1 && words[0] == "--algorithms") return {EnvCommand::Form::kAlgorithms};
-  if (words.size() == 1 && words[0] == "--json") return {EnvCommand::Form::kJson};
-  throw Error(ErrorKind::kUsage, "'hvrun env' takes one argument, --algorithms or --json",
+  const std::string text = join(words, "=");  // "--format json" and "--format=json" alike
+  if (text == "--json" || text == "--format=json") return {EnvCommand::Form::kJson};
+  if (text == "--format=text") return {};
+  throw Error(ErrorKind::kUsage, "'hvrun env' takes one option, --algorithms or --format json",
               "to run the program env: hvrun -- env " + words[0]);
 }
 

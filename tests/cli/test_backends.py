@@ -41,7 +41,7 @@ def test_nccl_is_told_with_its_place_and_whether_this_host_can_use_it(hvrun, tmp
     text = line_of(result, "nccl     ")
     assert text.startswith(f"{here:<6}2.28.3 at {NCCL}") and (" is there" in text) == (here == "no"), result
     assert text.endswith(words.replace("FOLDER", str(tmp_path))), result
-    told = json.loads(run(hvrun, "env", "--json", **driver(tmp_path, code)).stdout)["nccl"]
+    told = json.loads(run(hvrun, "env", "--format", "json", **driver(tmp_path, code)).stdout)["nccl"]
     assert (told["is_usable"], told["text"]) == (here == "yes", text[6:]), told
     # Installed it is all the same.
     built = run(hvrun, "--check-build", **driver(tmp_path, code))

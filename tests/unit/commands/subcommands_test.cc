@@ -33,10 +33,14 @@ TEST_CASE("hvrun env takes one option of two, or none") {
   CHECK(parse_env_command({}).form == EnvCommand::Form::kTable);
   CHECK(parse_env_command({"--algorithms"}).form == EnvCommand::Form::kAlgorithms);
   CHECK(parse_env_command({"--json"}).form == EnvCommand::Form::kJson);
+  CHECK(parse_env_command({"--format", "json"}).form == EnvCommand::Form::kJson);
+  CHECK(parse_env_command({"--format=json"}).form == EnvCommand::Form::kJson);
+  CHECK(parse_env_command({"--format", "text"}).form == EnvCommand::Form::kTable);
+  CHECK(error_of([] { parse_env_command({"--format", "xml"}); }) != "");
   CHECK(error_of([] { parse_env_command({"X=1"}); }).find("hvrun -- env X=1") != std::string::npos);
   CHECK(error_of([] {
           parse_env_command({"--json", "--json"});
-        }).find("one argument") != std::string::npos);
+        }).find("one option") != std::string::npos);
 }
 
 TEST_CASE("hvrun explain takes one folder and a format") {
