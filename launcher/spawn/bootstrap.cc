@@ -80,6 +80,7 @@ class Bootstrap {
       const std::size_t got = co_await channel_.read_some(asio::buffer(buffer));
       deadline_.throw_if_passed();
       if (got == 0) throw_ended();
+      if (plan_.has_logged_in) plan_.has_logged_in();
       parser_.feed({buffer.data(), got});
     }
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -19,6 +20,7 @@ struct BootstrapPlan {
   std::string build_id;
   std::shared_ptr<AgentProgram> agent;
   std::vector<std::string> agent_words{};
+  std::function<void()> has_logged_in{};  // called at the host's first byte; may be empty
 };
 
 // The stream ended before an agent ran.

@@ -8,6 +8,7 @@
 #include "launcher/spawn/process_channel.h"
 #include "launcher/spawn/ssh/identity_file.h"
 #include "launcher/spawn/ssh/ssh_advice.h"
+#include "launcher/spawn/ssh/ssh_config_query.h"
 #include "launcher/spawn/start_line.h"
 #include "src/base/text.h"
 
@@ -112,7 +113,12 @@ boost::asio::awaitable<std::unique_ptr<AgentChannel>> ExecSpawner::start(HostTar
         "see whether --rsh runs the command on that host and hands on what goes in "
         "and out: echo there | " +
         printable(options_.remote_shell) + " " + name + " cat";
-  co_return co_await start_by(std::move(words), std::move(advice), deadline);
+  std::string gate = name;
+  if (by_ssh) gate = co_await query_login_gate(words, name, options_, deadline);
+  const LateHosts::Attempt attempt = [this, &words, &advice, &gate, &deadline] {
+    return start_by_ssh(words, advice, gate, deadline);
+  };
+  co_return co_await late_.start_when_there(host.name, false, deadline, attempt);
 }
 
 std::string ExecSpawner::route(const HostTarget&) {
@@ -124,16 +130,30 @@ std::string ExecSpawner::advice_if_lost(const HostTarget&) {
 }
 
 boost::asio::awaitable<std::unique_ptr<AgentChannel>> ExecSpawner::start_by(
-    std::vector<std::string> words, HostAdvice host, StartDeadline& deadline) {
+    std::vector<std::string> words, HostAdvice host, StartDeadline& deadline,
+    std::function<void()> has_logged_in) {
   words.push_back(start_line());
   Command command;
   command.argv = std::move(words);
   command.environment = options_.environment.entries();
-  auto channel =
-      std::make_unique<ProcessChannel>(co_await boost::asio::this_coro::executor, command,
-                                       AtClose::kTerminate, "start the agent on host " + host.host);
-  BootstrapPlan plan{std::move(host), options_.build_id, agent_, agent_words(options_)};
+  const auto executor = co_await boost::asio::this_coro::executor;
+  const std::string doing = "start the agent on host " + host.host;
+  auto channel = std::make_unique<ProcessChannel>(executor, command, AtClose::kTerminate, doing);
+  BootstrapPlan plan{std::move(host), options_.build_id, agent_, agent_words(options_), has_logged_in};
   co_return co_await bootstrap_agent(std::move(channel), std::move(plan), deadline);
+}
+
+boost::asio::awaitable<std::unique_ptr<AgentChannel>> ExecSpawner::start_by_ssh(
+    std::vector<std::string> words, HostAdvice host, std::string gate, StartDeadline& deadline) {
+  const auto login = co_await logins_.acquire(std::move(gate), host.host, deadline);
+  // Named: GCC 12 destroys a temporary of a co_await expression twice.
+  std::function<void()> release = [login] { login->release(); };
+  try {
+    co_return co_await start_by(std::move(words), std::move(host), deadline, std::move(release));
+  } catch (const EndedEarly& error) {
+    if (is_refused_login(error.words())) throw LoginRefused(error);
+    throw;
+  }
 }
 
 }  // namespace hv::launcher

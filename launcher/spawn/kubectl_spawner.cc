@@ -54,7 +54,7 @@ asio::awaitable<Channel> KubectlSpawner::start(HostTarget host) {
   const LateHosts::Attempt attempt = [this, &kubectl, &host, &deadline] {
     return start_once(kubectl, host.name, deadline);
   };
-  co_return co_await late_.start_when_there(host.name, deadline, attempt);
+  co_return co_await late_.start_when_there(host.name, true, deadline, attempt);
 }
 
 asio::awaitable<Channel> KubectlSpawner::start_once(const KubectlCommand& kubectl,
@@ -63,8 +63,10 @@ asio::awaitable<Channel> KubectlSpawner::start_once(const KubectlCommand& kubect
   std::vector<std::string> words = exec_words(kubectl, pod);
   words.insert(words.end(), {"/bin/sh", "-c"});
   HostAdvice advice = pod_advice(kubectl, pod);
+  std::function<void()> nothing;
   try {
-    co_return co_await exec_.start_by(std::move(words), std::move(advice), deadline);
+    co_return co_await exec_.start_by(std::move(words), std::move(advice), deadline,
+                                      std::move(nothing));
   } catch (const EndedEarly& error) {
     if (judge_kubectl_words(error.words(), kubectl, pod).may_pass) throw NotThereYet(error);
     throw;

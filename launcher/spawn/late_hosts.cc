@@ -68,6 +68,7 @@ void LateHosts::await_host(const asio::any_io_executor& executor, const std::str
 }
 
 asio::awaitable<std::unique_ptr<AgentChannel>> LateHosts::start_when_there(const std::string& host,
+                                                                           bool may_come_late,
                                                                            StartDeadline& deadline,
                                                                            const Attempt& attempt) {
   const asio::any_io_executor executor = co_await asio::this_coro::executor;
@@ -78,8 +79,10 @@ asio::awaitable<std::unique_ptr<AgentChannel>> LateHosts::start_when_there(const
       if (awaited_) awaited_->reasons.erase(host);
       seen_.insert(host);
       co_return channel;
+    } catch (const LoginRefused& error) {
+      reason.emplace(error);
     } catch (const NotThereYet& error) {
-      if (seen_.count(host) > 0) throw;
+      if (!may_come_late || seen_.count(host) > 0) throw;
       reason.emplace(error);
     } catch (const Error&) {
       // What the deadline has broken off is told by the attempts before it.
@@ -89,7 +92,9 @@ asio::awaitable<std::unique_ptr<AgentChannel>> LateHosts::start_when_there(const
       }
     }
     await_host(executor, host, *reason);
-    if (!deadline.passed()) co_await pause(wait, *reason, deadline);
+    std::uniform_real_distribution<double> part(0.5, 1);
+    const auto some = std::chrono::duration_cast<Duration>(wait * part(chance_));
+    if (!deadline.passed()) co_await pause(some, *reason, deadline);
     if (!deadline.passed()) continue;
     awaited_->reasons.erase(host);
     throw Error(ErrorKind::kTimeout,

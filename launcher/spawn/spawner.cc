@@ -27,9 +27,9 @@ class SpawnerByHost : public Spawner {
       : options_(std::move(options)),
         agent_(std::make_shared<AgentProgram>(options_.agent_program)),
         local_(options_),
-        exec_(options_, agent_),
+        exec_(options_, agent_, late_, logins_),
         kubectl_(options_, exec_, late_),
-        ssh_(options_, agent_, local_, exec_, late_),
+        ssh_(options_, agent_, local_, exec_, late_, logins_),
         srun_(options_) {}
   boost::asio::awaitable<std::unique_ptr<AgentChannel>> start(HostTarget host) override {
     Spawner& spawner = of(host);
@@ -53,6 +53,7 @@ class SpawnerByHost : public Spawner {
   const SpawnOptions options_;
   std::shared_ptr<AgentProgram> agent_;
   LateHosts late_;
+  LoginLimiter logins_;
   LocalSpawner local_;
   ExecSpawner exec_;
   KubectlSpawner kubectl_;

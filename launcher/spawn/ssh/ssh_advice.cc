@@ -88,6 +88,28 @@ HostAdvice ssh_host_advice(const ReachedHost& host) {
           }};
 }
 
+bool is_refused_login(const std::string& words) {
+  static constexpr const char* kRefusals[] = {"exceeded maxstartups",
+                                              "not allowed at this time",
+                                              "kex_exchange_identification: read",
+                                              "connection reset by",
+                                              "socket error: disconnected",
+                                              "exchange_identification: connection closed",
+                                              "remote host closed",
+                                              "connection closed by remote",
+                                              "banner exchange: connection"};
+  const std::string text = lower(words);
+  return std::any_of(std::begin(kRefusals), std::end(kRefusals),
+                     [&text](const char* part) { return text.find(part) != std::string::npos; });
+}
+
+std::string refused_login_advice() {
+  return "raise MaxStartups (and PerSourceMaxStartups) in the sshd_config of that host, or of its "
+         "jump host: sshd may take too few logins at once; or raise --start-timeout; or see "
+         "whether "
+         "a firewall or hosts.deny there turns this machine away";
+}
+
 bool may_pass_by_itself(const std::string& words) {
   static constexpr const char* kPassing[] = {"could not resolve",   "connection refused",
                                              "no route to host",    "network is unreachable",
@@ -110,6 +132,7 @@ std::string advice_for(const std::string& words, const ReachedHost& reached) {
   if (says("could not resolve"))
     return "check the spelling of " + unresolved_name_in(words, host) +
            ", or name it in /etc/hosts or ~/.ssh/config";
+  if (is_refused_login(words)) return refused_login_advice();
   if (says("connection refused")) return connect_advice(ECONNREFUSED, host);
   if (says("no route to host") || says("network is unreachable"))
     return connect_advice(EHOSTUNREACH, host);

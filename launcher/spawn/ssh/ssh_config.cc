@@ -203,6 +203,17 @@ std::string reason_for_system_ssh(const SshWords& words, const SshSurroundings& 
   return reason_in_files(words, surroundings);
 }
 
+std::string login_gate(const SshWords& words) {
+  const std::string jump = value_of(words, "proxyjump", "none");
+  if (jump != "none") {
+    const std::string first = jump.substr(0, jump.find(','));
+    return first.substr(first.rfind('@') + 1);
+  }
+  const std::string command = value_of(words, "proxycommand", "none");
+  if (command != "none") return command;
+  return lower(value_of(words, "hostname")) + ":" + value_of(words, "port", "22");
+}
+
 SshConfig default_ssh_config(const SshSurroundings& surroundings) {
   const std::string folder = surroundings.home + "/.ssh/";
   SshConfig config;

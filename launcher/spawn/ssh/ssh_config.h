@@ -48,6 +48,9 @@ SshWords parse_ssh_words(std::string_view text);
 SshConfig interpret_ssh_words(const SshWords& words, const SshSurroundings& surroundings);
 // "it is reached through a jump host (ProxyJump)"; empty: libssh can do it.
 std::string reason_for_system_ssh(const SshWords& words, const SshSurroundings& surroundings);
+// The sshd that the connection meets first, the same text for all hosts behind it: the first jump
+// host, a ProxyCommand, or host and port.
+std::string login_gate(const SshWords& words);
 // Where there is no ssh to ask: its defaults.
 SshConfig default_ssh_config(const SshSurroundings& surroundings);
 

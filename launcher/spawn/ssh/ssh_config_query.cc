@@ -32,12 +32,14 @@ Command ssh_dash_g(const HostTarget& host, const SpawnOptions& options,
 }
 
 // Without ssh there is nobody to read its configuration; the user is told once if there is one.
-SshConfig config_without_ssh(const HostTarget& host, const SshSurroundings& surroundings) {
+// reason: "ssh is not installed here".
+SshConfig config_without_ssh(const HostTarget& host, const SshSurroundings& surroundings,
+                             const std::string& reason) {
   static bool told = false;
   const std::string file = surroundings.home + "/.ssh/config";
   if (!told && surroundings.exists(file)) {
     told = true;
-    HV_LOG(kWarn, "ssh") << "ssh is not installed here, so " << file << " is not read";
+    HV_LOG(kWarn, "ssh") << reason << ", so " << file << " is not read";
   }
   SshConfig config = default_ssh_config(surroundings);
   if (!host.user.empty()) config.user = host.user;
@@ -48,6 +50,17 @@ SshConfig config_without_ssh(const HostTarget& host, const SshSurroundings& surr
     config.identities_are_chosen = true;
   }
   return config;
+}
+
+asio::awaitable<CommandOutput> run_ssh(Command command, std::string host, std::string doing,
+                                       StartDeadline& deadline) {
+  std::function<void()> cancel;
+  const auto phase = deadline.enter(doing, "look what keeps 'ssh -G " + host + "' busy", [&cancel] {
+    if (cancel) cancel();
+  });
+  CommandOutput output = co_await run_command(std::move(command), kMaxConfig, doing, &cancel);
+  deadline.throw_if_passed();
+  co_return output;
 }
 
 }  // namespace
@@ -69,24 +82,35 @@ asio::awaitable<SshChoice> query_ssh_config(HostTarget host, const SpawnOptions&
   std::string reason;
   const std::string path = options.environment.get_or("PATH", "/usr/local/bin:/usr/bin:/bin");
   const std::string program = find_program("ssh", path, "", &reason);
-  if (program.empty()) co_return SshChoice{config_without_ssh(host, surroundings), ""};
+  if (program.empty())
+    co_return SshChoice{config_without_ssh(host, surroundings, "ssh is not installed here")};
 
   const std::string doing = "read the ssh configuration for host " + host.name;
-  std::function<void()> cancel;
-  const auto phase =
-      deadline.enter(doing, "look what keeps 'ssh -G " + host.name + "' busy", [&cancel] {
-        if (cancel) cancel();
-      });
-  const CommandOutput output =
-      co_await run_command(ssh_dash_g(host, options, program), kMaxConfig, doing, &cancel);
-  deadline.throw_if_passed();
+  Command command = ssh_dash_g(host, options, program);
+  const CommandOutput output = co_await run_ssh(std::move(command), host.name, doing, deadline);
   if (!output.clean) {
     throw Error(ErrorKind::kStart, doing + ": " + printable(output.words, 600),
                 "look what 'ssh -G " + host.name + "' says");
   }
   const SshWords words = parse_ssh_words(output.text);
   co_return SshChoice{interpret_ssh_words(words, surroundings),
-                      reason_for_system_ssh(words, surroundings)};
+                      reason_for_system_ssh(words, surroundings), login_gate(words)};
+}
+
+asio::awaitable<std::string> query_login_gate(std::vector<std::string> ssh_command,
+                                              std::string host, const SpawnOptions& options,
+                                              StartDeadline& deadline) {
+  Command command;
+  command.argv = std::move(ssh_command);
+  command.argv.insert(command.argv.begin() + 1, "-G");
+  command.environment = options.environment.entries();
+  const std::string doing = "read the ssh configuration for host " + host;
+  const CommandOutput output = co_await run_ssh(std::move(command), host, doing, deadline);
+  try {
+    if (output.clean) co_return login_gate(parse_ssh_words(output.text));
+  } catch (const Error&) {  // a wrapper by the name of ssh, without -G
+  }
+  co_return host;
 }
 
 }  // namespace hv::launcher

@@ -57,8 +57,8 @@ asio::awaitable<std::unique_ptr<AgentChannel>> SshSpawner::start(HostTarget host
   const std::function<asio::awaitable<Channel>()> attempt = [this, &host, &choice, &deadline] {
     return start_as_chosen(host, choice, deadline);
   };
-  if (!options_.reach.may_come_late) co_return co_await attempt();
-  co_return co_await late_.start_when_there(host.name, deadline, attempt);
+  co_return co_await late_.start_when_there(host.name, options_.reach.may_come_late, deadline,
+                                            attempt);
 }
 
 std::string SshSpawner::route(const HostTarget& host) {
@@ -74,7 +74,6 @@ std::string SshSpawner::advice_if_lost(const HostTarget& host) {
 asio::awaitable<SshSpawner::Channel> SshSpawner::start_as_chosen(const HostTarget& host,
                                                                  const SshChoice& choice,
                                                                  StartDeadline& deadline) {
-  const bool accept_new = options_.accept_new_host_keys || choice.config.accepts_new_keys;
   std::string reason = choice.system_ssh_reason;
   if (reason.empty()) {
     try {
@@ -83,19 +82,20 @@ asio::awaitable<SshSpawner::Channel> SshSpawner::start_as_chosen(const HostTarge
       reason = left.reason;
     }
   }
-  co_return co_await start_by_system_ssh(host, accept_new, reason, deadline);
+  co_return co_await start_by_system_ssh(host, choice, reason, deadline);
 }
 
 asio::awaitable<SshSpawner::Channel> SshSpawner::start_by_system_ssh(const HostTarget& host,
-                                                                     bool accept_new_keys,
+                                                                     const SshChoice& choice,
                                                                      const std::string& reason,
                                                                      StartDeadline& deadline) {
   tell_system_ssh(co_await asio::this_coro::executor, host.name, reason);
-  std::vector<std::string> words =
-      system_ssh_command(host, accept_new_keys, options_.start_timeout);
+  const bool accept_new = options_.accept_new_host_keys || choice.config.accepts_new_keys;
+  std::vector<std::string> words = system_ssh_command(host, accept_new, options_.start_timeout);
   HostAdvice advice = ssh_host_advice({host.name, host.port});
   try {
-    co_return co_await exec_.start_by(std::move(words), std::move(advice), deadline);
+    co_return co_await exec_.start_by_ssh(std::move(words), std::move(advice), choice.gate,
+                                          deadline);
   } catch (const EndedEarly& error) {
     if (may_pass_by_itself(error.words())) throw NotThereYet(error);
     throw;
@@ -114,21 +114,8 @@ asio::awaitable<SshSpawner::Channel> SshSpawner::start_by_libssh(const HostTarge
   const KnownKeys known = find_known_keys(config.known_hosts, config.host_name, config.port);
   if (known.has_authority())
     throw LeftToSystemSsh{"a certificate authority vouches for its key (known_hosts)"};
-  const auto session = co_await connect(host, config, known, std::move(addresses), deadline);
-  check_host_key(*session, host, config, known);
-  {
-    const auto phase = deadline.enter("log in to host " + host.name + " as '" + config.user + "'",
-                                      "see whether 'ssh -o BatchMode=yes " + host.name +
-                                          " true' is slow, or the ssh-agent waits for you",
-                                      [session] { session->close(); });
-    const auto refusal = co_await log_in(*session, config, host.name, agent_socket(config));
-    deadline.throw_if_passed();
-    if (refusal && refusal->gssapi_is_left)
-      throw LeftToSystemSsh{"it takes Kerberos (GSSAPIAuthentication), and no key of yours"};
-    if (refusal)
-      throw Error(ErrorKind::kStart, "log in to host " + host.name + ": " + refusal->reason,
-                  refusal->hint);
-  }
+  const auto session =
+      co_await log_in_by_libssh(host, config, known, std::move(addresses), deadline);
   auto channel = std::make_unique<SshChannel>(session);
   {
     const auto phase =
@@ -170,10 +157,33 @@ asio::awaitable<std::vector<SocketAddress>> SshSpawner::find_host(const HostTarg
   co_return is_here ? std::vector<SocketAddress>{} : std::move(addresses);
 }
 
-asio::awaitable<std::shared_ptr<SshSession>> SshSpawner::connect(
+asio::awaitable<std::shared_ptr<SshSession>> SshSpawner::log_in_by_libssh(
     const HostTarget& host, const SshConfig& config, const KnownKeys& known,
     std::vector<SocketAddress> addresses, StartDeadline& deadline) {
-  Connection connection = co_await connect_first(host.name, std::move(addresses), deadline);
+  const std::string gate = addresses.front().text();
+  const auto counted = co_await logins_.acquire(gate, host.name, deadline);
+  const auto session = co_await connect(host, config, known, addresses, deadline);
+  check_host_key(*session, host, config, known);
+  {
+    const auto phase = deadline.enter("log in to host " + host.name + " as '" + config.user + "'",
+                                      "see whether 'ssh -o BatchMode=yes " + host.name +
+                                          " true' is slow, or the ssh-agent waits for you",
+                                      [session] { session->close(); });
+    const auto refusal = co_await log_in(*session, config, host.name, agent_socket(config));
+    deadline.throw_if_passed();
+    if (refusal && refusal->gssapi_is_left)
+      throw LeftToSystemSsh{"it takes Kerberos (GSSAPIAuthentication), and no key of yours"};
+    if (refusal)
+      throw Error(ErrorKind::kStart, "log in to host " + host.name + ": " + refusal->reason,
+                  refusal->hint);
+  }
+  co_return session;
+}
+
+asio::awaitable<std::shared_ptr<SshSession>> SshSpawner::connect(
+    const HostTarget& host, const SshConfig& config, const KnownKeys& known,
+    const std::vector<SocketAddress>& addresses, StartDeadline& deadline) {
+  Connection connection = co_await connect_first(host.name, addresses, deadline);
   const std::string peer = host.name + " (" + connection.address.text() + ")";
   const auto session = std::make_shared<SshSession>(
       co_await asio::this_coro::executor, std::move(connection.socket), config, known.types());
@@ -184,10 +194,13 @@ asio::awaitable<std::shared_ptr<SshSession>> SshSpawner::connect(
   const int result =
       co_await session->until_done([&session] { return libssh().ssh_connect(session->raw()); });
   deadline.throw_if_passed();
-  if (result != SSH_OK)
-    throw NotThereYet(Error(ErrorKind::kStart,
-                            "agree on encryption with host " + peer + ": " + session->error(),
-                            hint));
+  if (result != SSH_OK) {
+    const std::string doing = "agree on encryption with host " + peer + ": ";
+    const std::string reason = session->error();
+    if (is_refused_login(reason))
+      throw LoginRefused(Error(ErrorKind::kStart, doing + reason, refused_login_advice()));
+    throw NotThereYet(Error(ErrorKind::kStart, doing + reason, hint));
+  }
   co_return session;
 }
 

@@ -11,6 +11,7 @@
 
 #include "launcher/spawn/exec_spawner.h"
 #include "launcher/spawn/late_hosts.h"
+#include "launcher/spawn/login_limiter.h"
 #include "launcher/spawn/ssh/known_hosts.h"
 #include "launcher/spawn/ssh/ssh_config.h"
 #include "launcher/spawn/ssh/ssh_config_query.h"
@@ -23,8 +24,13 @@ namespace hv::launcher {
 class SshSpawner : public Spawner {
  public:
   SshSpawner(const SpawnOptions& options, std::shared_ptr<AgentProgram> agent, LocalSpawner& local,
-             ExecSpawner& exec, LateHosts& late)
-      : options_(options), agent_(std::move(agent)), local_(local), exec_(exec), late_(late) {}
+             ExecSpawner& exec, LateHosts& late, LoginLimiter& logins)
+      : options_(options),
+        agent_(std::move(agent)),
+        local_(local),
+        exec_(exec),
+        late_(late),
+        logins_(logins) {}
   // A host that is this machine is started by the local spawner: its name or its address says so,
   // and neither the user nor ssh's configuration states a user, port, key or other name for it.
   boost::asio::awaitable<std::unique_ptr<AgentChannel>> start(HostTarget host) override;
@@ -41,14 +47,16 @@ class SshSpawner : public Spawner {
                                                                StartDeadline& deadline);
   boost::asio::awaitable<Channel> start_by_libssh(const HostTarget& host, const SshConfig& config,
                                                   StartDeadline& deadline);
-  boost::asio::awaitable<Channel> start_by_system_ssh(const HostTarget& host, bool accept_new_keys,
+  boost::asio::awaitable<Channel> start_by_system_ssh(const HostTarget& host,
+                                                      const SshChoice& choice,
                                                       const std::string& reason,
                                                       StartDeadline& deadline);
-  boost::asio::awaitable<std::shared_ptr<SshSession>> connect(const HostTarget& host,
-                                                              const SshConfig& config,
-                                                              const KnownKeys& known,
-                                                              std::vector<SocketAddress> addresses,
-                                                              StartDeadline& deadline);
+  boost::asio::awaitable<std::shared_ptr<SshSession>> log_in_by_libssh(
+      const HostTarget& host, const SshConfig& config, const KnownKeys& known,
+      std::vector<SocketAddress> addresses, StartDeadline& deadline);
+  boost::asio::awaitable<std::shared_ptr<SshSession>> connect(
+      const HostTarget& host, const SshConfig& config, const KnownKeys& known,
+      const std::vector<SocketAddress>& addresses, StartDeadline& deadline);
   void check_host_key(SshSession& session, const HostTarget& host, const SshConfig& config,
                       const KnownKeys& known) const;
   std::string agent_socket(const SshConfig& config) const;
@@ -60,6 +68,7 @@ class SshSpawner : public Spawner {
   LocalSpawner& local_;
   ExecSpawner& exec_;
   LateHosts& late_;
+  LoginLimiter& logins_;
   std::set<std::string> own_names_;  // hosts that turned out to be this machine
   std::set<std::string> told_;       // hosts left to the system's ssh, each told once
   // Those of them that are to be told, by reason; together, a moment after the first.

@@ -80,6 +80,32 @@ TEST_CASE("what a host that just comes up makes ssh say may pass, and a refusal 
     CHECK_FALSE(may_pass_by_itself(words));
 }
 
+TEST_CASE("a login that sshd refuses before it asks who comes is advised on by its limits") {
+  for (const std::string words : {
+           "kex_exchange_identification: Connection closed by remote host",
+           "kex_exchange_identification: read: Connection reset by peer",
+           "ssh_exchange_identification: Connection closed by remote host",
+           "Connection reset by 10.0.0.1 port 22",
+           "banner exchange: Connection to 10.0.0.1 port 22: Broken pipe",
+           "Socket error: disconnected",
+           "Socket error: Connection reset by peer",
+           "Protocol mismatch: Exceeded MaxStartups",
+       }) {
+    CAPTURE(words);
+    CHECK(is_refused_login(words));
+    CHECK(contains(advice_for(words, {"w7"}), "MaxStartups"));
+  }
+  for (const std::string words : {
+           "", "ada@w7: Permission denied (publickey).", "Host key verification failed.",
+           "ssh: connect to host w7 port 22: Connection refused",
+           "kex error : no match for method encryption client->server",
+           "Connection closed by 10.0.0.1 port 22",  // the login may have been judged
+       }) {
+    CAPTURE(words);
+    CHECK_FALSE(is_refused_login(words));
+  }
+}
+
 TEST_CASE("words that are not known get no advice") {
   CHECK(advice_for("", {"w7"}) == "");
   CHECK(advice_for("segmentation fault in the moon phase", {"w7"}) == "");

@@ -42,7 +42,7 @@ void await_host(asio::io_context& io, LateHosts& late, const std::string& host, 
     StartDeadline deadline(co_await asio::this_coro::executor, limit);
     const LateHosts::Attempt attempt = [name] { return not_there(name); };
     try {
-      (void)co_await hosts.start_when_there(name, deadline, attempt);
+      (void)co_await hosts.start_when_there(name, true, deadline, attempt);
     } catch (const Error&) {
     }
   };

@@ -119,6 +119,17 @@ TEST_CASE("a demand for more RSA bits than an int holds is not taken for none") 
   CHECK(config("requiredrsasize -1\n").least_rsa_bits == 0);
 }
 
+TEST_CASE("the gate is what a connection meets first, alike for all hosts behind it") {
+  const auto gate = [](const std::string& more) {
+    return login_gate(parse_ssh_words(more + "hostname B.Example\nport 2222\n"));
+  };
+  CHECK(gate("") == "b.example:2222");
+  CHECK(gate("proxyjump none\nproxycommand none\n") == "b.example:2222");
+  CHECK(gate("proxyjump gate\n") == "gate");
+  CHECK(gate("proxyjump ada@gate:23,inner\n") == "gate:23");
+  CHECK(gate("proxycommand ssh -W %h:%p gate\n") == "ssh -W %h:%p gate");
+}
+
 TEST_CASE("output that names no host is an error") {
   CHECK_THROWS_AS(parse_ssh_words(""), hv::Error);
   CHECK_THROWS_AS(parse_ssh_words("nonsense\n\n \n"), hv::Error);
