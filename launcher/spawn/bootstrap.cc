@@ -14,6 +14,7 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr std::size_t kWordsShown = 600;
+const std::string kBlankLines(8, '\n');
 
 // First what had already been read, then the channel itself.
 class ResumedChannel : public AgentChannel {
@@ -48,10 +49,18 @@ class Bootstrap {
         plan_(plan),
         deadline_(deadline),
         marker_("hv" + random_hex(16)),
-        parser_(marker_) {}
+        parser_(kShellMarker) {}
 
   // Returns what has already come from the agent.
   asio::awaitable<std::string> run() {
+    // Lines without effect, for start-up files that read some.
+    echo_test_ = ": " + marker_ + "-echo";
+    const std::string lines = kBlankLines + echo_test_ + "\n";
+    (void)co_await channel_.write(asio::buffer(lines));
+    while ((co_await next_reply()).kind != BootstrapReply::Kind::kShell) {
+    }
+    echo_test_.clear();
+    parser_.expect(marker_);
     const std::string script =
         bootstrap_script({marker_, plan_.build_id, plan_.agent->content().size(),
                           plan_.agent->machine(), plan_.agent_words});
@@ -82,6 +91,8 @@ class Bootstrap {
       if (got == 0) throw_ended();
       if (plan_.has_logged_in) plan_.has_logged_in();
       parser_.feed({buffer.data(), got});
+      if (!echo_test_.empty() && parser_.noise().find(echo_test_) != std::string::npos)
+        throw_echo();
     }
   }
 
@@ -97,6 +108,14 @@ class Bootstrap {
         words.empty() ? "the connection was closed" : printable(judged.reason, kWordsShown);
     throw EndedEarly(doing() + ": " + reason + noise(),
                      judged.advice.empty() ? plan_.host.if_it_ends : judged.advice, words);
+  }
+
+  [[noreturn]] void throw_echo() const {
+    throw Error(ErrorKind::kStart,
+                doing() +
+                    ": its start-up files read standard input to its end (such as 'cat' without a "
+                    "file)",
+                "let them end before that for commands that ssh runs: [ -t 0 ] || return");
   }
 
   [[noreturn]] void throw_no_folder(const std::string& reasons) const {
@@ -117,6 +136,7 @@ class Bootstrap {
   const BootstrapPlan& plan_;
   StartDeadline& deadline_;
   std::string marker_;
+  std::string echo_test_;  // comes back only from a program that prints its input; empty: no more
   ReplyParser parser_;
 };
 

@@ -90,7 +90,9 @@ std::string_view next_word(std::string_view* text) {
 BootstrapReply parse_reply(std::string_view line) {
   BootstrapReply reply;
   const std::string_view kind = next_word(&line);
-  if (kind == "run") {
+  if (kind == "ready") {
+    reply.kind = BootstrapReply::Kind::kShell;
+  } else if (kind == "run") {
     reply.kind = BootstrapReply::Kind::kRun;
   } else if (kind == "need") {
     reply.kind = BootstrapReply::Kind::kNeed;
@@ -109,7 +111,11 @@ BootstrapReply parse_reply(std::string_view line) {
 
 }  // namespace
 
-std::string start_line() { return "exec /bin/sh -c 'read -r hv_line; eval \"$hv_line\"'"; }
+// The marker is quoted in two parts, so that a shell that echoes its commands does not print it.
+std::string start_line() {
+  return "exec /bin/sh -c 'echo hvrun-\"shell ready\"; while read -r hv_line; do eval "
+         "\"$hv_line\"; done'";
+}
 
 std::string bootstrap_script(const BootstrapScript& script) {
   std::string text;

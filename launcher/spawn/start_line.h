@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   hvrun -> login shell   start_line(), as the remote command: turns any login shell into /bin/sh
+//   hvrun -> login shell   a few lines that mean nothing to /bin/sh: start-up files may read them
+//   host  -> hvrun         "<kShellMarker> ready"            start-up files are through
 //   hvrun -> /bin/sh       bootstrap_script(), one line on stdin
 //   host  -> hvrun         "<marker> run"                    the next byte is the agent's
 //                          "<marker> need <machine> <dir>"   send the agent's file now, agent_bytes
@@ -12,7 +14,8 @@
 //                          "<marker> fail <reasons>"         no folder can hold and run the agent
 // After "need" comes another answer. What lies there already is run only if it has the agent's
 // size. hvrun sends nothing but the file, and that only when asked, so nobody on the host can read
-// too far. The marker is random: what start-up files print before it is noise.
+// too far. The marker is random: what start-up files print before it is noise. Until "ready" hvrun
+// sends nothing that must arrive, because start-up files that read standard input would take it.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +29,9 @@ namespace hv::launcher {
 // Valid and of the same meaning in sh, bash, zsh, csh, tcsh, fish.
 std::string start_line();
 
+// The word before "ready".
+inline constexpr const char* kShellMarker = "hvrun-shell";
+
 struct BootstrapScript {
   std::string marker;    // letters and digits
   std::string build_id;  // names the agent's file; letters, digits, '.', '-', '_'
@@ -38,7 +44,7 @@ struct BootstrapScript {
 std::string bootstrap_script(const BootstrapScript& script);
 
 struct BootstrapReply {
-  enum class Kind { kRun, kNeed, kOther, kFail };
+  enum class Kind { kShell, kRun, kNeed, kOther, kFail };
   Kind kind = Kind::kFail;
   std::string machine;    // kNeed, kOther: the host's uname -m
   std::string directory;  // kNeed: where the file will lie
@@ -54,6 +60,8 @@ class ReplyParser {
 
   explicit ReplyParser(std::string marker) : marker_(std::move(marker) + " ") {}
   void feed(std::string_view bytes) { pending_ += bytes; }
+  // Answers that follow have this marker.
+  void expect(const std::string& marker) { marker_ = marker + " "; }
   std::optional<BootstrapReply> next();
   // The host prints without end: nothing good will follow.
   bool flooded() const { return noise_bytes_ > kMaxNoise || pending_.size() > kMaxReply; }

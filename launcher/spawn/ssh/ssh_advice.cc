@@ -82,7 +82,8 @@ std::string connect_advice(int errno_value, const std::string& host) {
 
 HostAdvice ssh_host_advice(const ReachedHost& host) {
   return {host.name, "log in there by ssh and see what the login shell and its start-up files do",
-          "log in there by ssh and see whether start-up files wait for something",
+          "log in there by ssh and see whether start-up files wait for something, or read standard "
+          "input (cat, read)",
           [host](const std::string& words) {
             return JudgedWords{words, advice_for(words, host)};
           }};

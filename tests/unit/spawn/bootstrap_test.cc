@@ -76,6 +76,40 @@ TEST_CASE("start-up files that print on both streams do not disturb the start") 
   CHECK(hello(io, *spawner) == "HELLO");
 }
 
+TEST_CASE("start-up files that read some lines of standard input do not disturb the start") {
+  for (const std::string reads : {"read x", "read x; read y", "head -n 1 >/dev/null"}) {
+    CAPTURE(reads);
+    const TemporaryFolder folder;
+    const FakeRsh rsh(folder, "bash", homes(folder, reads));
+    asio::io_context io;
+    const auto spawner = make_spawner(options_for(folder, rsh.command()));
+    CHECK(hello(io, *spawner) == "HELLO");
+    CHECK(hello(io, *spawner) == "HELLO");  // with the copy
+  }
+}
+
+TEST_CASE("start-up files that print standard input to its end are an error at once") {
+  const TemporaryFolder folder;
+  const FakeRsh rsh(folder, "bash", homes(folder, "cat"));
+  asio::io_context io;
+  const auto spawner = make_spawner(options_for(folder, rsh.command()));
+  const Error error = start_error(io, *spawner, {"b", "", 0, "", false});
+  CHECK(error.kind() == ErrorKind::kStart);  // not kTimeout
+  CHECK(contains(error.what(), "read standard input to its end"));
+  CHECK(contains(error.hint(), "[ -t 0 ] || return"));
+}
+
+TEST_CASE("start-up files that swallow standard input are named when the time is over") {
+  const TemporaryFolder folder;
+  const FakeRsh rsh(folder, "bash", homes(folder, "cat >/dev/null"));
+  asio::io_context io;
+  SpawnOptions options = options_for(folder, rsh.command());
+  options.start_timeout = std::chrono::seconds(2);
+  const Error error = start_error(io, *make_spawner(options), {"b", "", 0, "", false});
+  CHECK(error.kind() == ErrorKind::kTimeout);
+  CHECK(contains(error.hint(), "read standard input"));
+}
+
 TEST_CASE("what start-up files print is shown when the start fails") {
   const TemporaryFolder folder;
   const FakeRsh rsh(folder, "sh", "echo this account is closed; echo go away >&2; exit 7");

@@ -44,6 +44,21 @@ TEST_CASE("the reply parser reads each answer") {
   CHECK(parser.take_rest() == "rest");
 }
 
+TEST_CASE(
+    "the shell is ready before the script's marker counts, and not when its command is echoed") {
+  ReplyParser parser(hv::launcher::kShellMarker);
+  parser.feed("+ " + hv::launcher::start_line() + "\n" + line("run"));
+  CHECK_FALSE(parser.next());
+  parser.feed("hvrun-shell ready\n");
+  const auto ready = parser.next();
+  REQUIRE(ready);
+  CHECK(ready->kind == ReplyKind::kShell);
+  parser.expect(kMarker);
+  parser.feed(line("run") + "rest");
+  REQUIRE(parser.next());
+  CHECK(parser.take_rest() == "rest");
+}
+
 TEST_CASE("noise before an answer is skipped, even without a newline, and kept for messages") {
   ReplyParser parser(kMarker);
   parser.feed("Welcome!\nhv0123 nearly\nno newline:" + line("run") + std::string("\0\1", 2));
@@ -144,12 +159,12 @@ TEST_CASE("the bootstrap script tries no other folder once hvrun is gone") {
   const std::string cache = folder.folder("home/.cache"), temporary = folder.folder("tmp");
   std::ofstream(folder / "start") << hv::launcher::start_line();
   const std::string script = hv::launcher::bootstrap_script({"hvmark", "0.1-abc", 12345, ""});
-  std::ofstream(folder / "input") << script << "half of it";
+  std::ofstream(folder / "input") << "\n\n: of no effect\n" << script << "half of it";
   const std::string command = "cd " + folder.path() +
                               " && env -i PATH=/usr/bin:/bin HOME=$PWD/home TMPDIR=$PWD/tmp " +
                               "/bin/sh start <input >output";
   CHECK(std::system(command.c_str()) != 0);
-  CHECK(hv::tests::file_content(folder / "output").find("hvmark need ") == 0);
+  CHECK(hv::tests::file_content(folder / "output").find("hvrun-shell ready\nhvmark need ") == 0);
   CHECK(std::filesystem::is_empty(temporary));
   CHECK(std::filesystem::is_empty(cache + "/hvrun"));
 }
