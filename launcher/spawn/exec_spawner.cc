@@ -5,6 +5,7 @@
 #include <boost/asio/this_coro.hpp>
 
 #include "launcher/spawn/bootstrap.h"
+#include "launcher/spawn/loader_settings.h"
 #include "launcher/spawn/process_channel.h"
 #include "launcher/spawn/ssh/identity_file.h"
 #include "launcher/spawn/ssh/ssh_advice.h"
@@ -139,7 +140,17 @@ boost::asio::awaitable<std::unique_ptr<AgentChannel>> ExecSpawner::start_by(
   const auto executor = co_await boost::asio::this_coro::executor;
   const std::string doing = "start the agent on host " + host.host;
   auto channel = std::make_unique<ProcessChannel>(executor, command, AtClose::kTerminate, doing);
-  BootstrapPlan plan{std::move(host), options_.build_id, agent_, agent_words(options_), has_logged_in};
+  BootstrapPlan plan{host, options_.build_id, agent_, agent_words(options_), has_logged_in};
+  std::string words_of_loader;
+  try {
+    co_return co_await bootstrap_agent(std::move(channel), std::move(plan), deadline);
+  } catch (const EndedEarly& error) {
+    if (!is_loader_failure(error.words()) || !remove_loader_settings(&command.environment)) throw;
+    words_of_loader = error.words();
+  }
+  warn_of_loader_settings(command.argv[0], words_of_loader);
+  channel = std::make_unique<ProcessChannel>(executor, command, AtClose::kTerminate, doing);
+  plan = {std::move(host), options_.build_id, agent_, agent_words(options_), has_logged_in};
   co_return co_await bootstrap_agent(std::move(channel), std::move(plan), deadline);
 }
 

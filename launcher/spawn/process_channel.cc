@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "launcher/spawn/go_between.h"
+#include "launcher/spawn/loader_settings.h"
 #include "launcher/spawn/ssh/ssh_advice.h"
 #include "src/base/text.h"
 #include "src/process/child.h"
@@ -233,12 +234,17 @@ void ProcessChannel::when_it_speaks(std::function<void()> told) { child_->told =
 
 bool ProcessChannel::ended_well() const { return child_->status && child_->status->clean(); }
 
-asio::awaitable<CommandOutput> run_command(const Command& command, std::size_t limit,
-                                           const std::string& doing,
-                                           std::function<void()>* cancel) {
+namespace {
+
+asio::awaitable<CommandOutput> run_once(const Command& command, std::size_t limit,
+                                        const std::string& doing, std::function<void()>* cancel,
+                                        bool* is_cancelled) {
   const asio::any_io_executor executor = co_await asio::this_coro::executor;
   ProcessChannel channel(executor, command, AtClose::kTerminate, doing);
-  *cancel = [&channel] { channel.close(); };
+  *cancel = [&channel, is_cancelled] {
+    *is_cancelled = true;
+    channel.close();
+  };
   const CancelUntilEnd until_end{cancel};
   CommandOutput output;
   std::string buffer(32 << 10, '\0');
@@ -250,6 +256,19 @@ asio::awaitable<CommandOutput> run_command(const Command& command, std::size_t l
   output.words = channel.last_words();
   output.clean = channel.ended_well() && output.text.size() <= limit;
   co_return output;
+}
+
+}  // namespace
+
+asio::awaitable<CommandOutput> run_command(Command command, std::size_t limit, std::string doing,
+                                           std::function<void()>* cancel) {
+  bool is_cancelled = false;
+  CommandOutput output = co_await run_once(command, limit, doing, cancel, &is_cancelled);
+  if (output.clean || is_cancelled || !is_loader_failure(output.words) ||
+      !remove_loader_settings(&command.environment))
+    co_return output;
+  warn_of_loader_settings(command.argv.at(0), output.words);
+  co_return co_await run_once(command, limit, doing, cancel, &is_cancelled);
 }
 
 }  // namespace hv::launcher

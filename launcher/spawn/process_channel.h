@@ -58,10 +58,9 @@ struct CommandOutput {
   bool clean = false;  // exit code 0
   std::string words;   // how it ended and its stderr
 };
-// Runs it to its end, at most limit bytes of output. cancel: receives a function that breaks it
-// off.
-boost::asio::awaitable<CommandOutput> run_command(const Command& command, std::size_t limit,
-                                                  const std::string& doing,
-                                                  std::function<void()>* cancel);
+// Runs it to its end, at most limit bytes of output; once more without LD_LIBRARY_PATH and
+// LD_PRELOAD where these keep it from running. cancel: receives a function that breaks it off.
+boost::asio::awaitable<CommandOutput> run_command(Command command, std::size_t limit,
+                                                  std::string doing, std::function<void()>* cancel);
 
 }  // namespace hv::launcher

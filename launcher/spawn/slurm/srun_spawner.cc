@@ -12,6 +12,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "launcher/allocation/scheduler.h"
+#include "launcher/spawn/loader_settings.h"
 #include "launcher/spawn/process_channel.h"
 #include "launcher/spawn/slurm/srun_command.h"
 #include "launcher/spawn/start_deadline.h"
@@ -54,7 +55,9 @@ struct SrunSpawner::Arrival {
 };
 
 SrunSpawner::SrunSpawner(const SpawnOptions& options)
-    : options_(options), component_of_(slurm_component_of_nodes(options.environment)) {}
+    : options_(options),
+      environment_(srun_environment(options.environment).entries()),
+      component_of_(slurm_component_of_nodes(options.environment)) {}
 
 namespace {
 
@@ -179,6 +182,11 @@ Error SrunSpawner::failure(const std::string& words) {
 asio::awaitable<void> SrunSpawner::run(std::shared_ptr<Step> step) {
   try {
     std::string words = co_await run_srun(step, "");
+    if (step->arrived == 0 && !is_over_ && is_loader_failure(words) &&
+        remove_loader_settings(&environment_)) {
+      warn_of_loader_settings("srun", words);
+      words = co_await run_srun(step, "");
+    }
     const bool is_elsewhere = !step->is_complete() && is_agent_missing(words);
     for (const char* folder : kFoldersForCopies) {
       if (!is_elsewhere || is_over_) break;
@@ -209,7 +217,7 @@ asio::awaitable<std::string> SrunSpawner::run_srun(std::shared_ptr<Step> step,
   command.argv = srun_words({step->nodes, options_.agent_program, gate_->addresses(), step->name,
                              copy_as, gpus_of_nodes(options_.environment, step->component),
                              agent_words(options_), step->component});
-  command.environment = srun_environment(options_.environment).entries();
+  command.environment = environment_;
   step->srun = std::make_unique<ProcessChannel>(co_await asio::this_coro::executor, command,
                                                 AtClose::kTerminate, "start srun");
   // Where one node cannot run the agent, those of the others go on, and srun with them.
@@ -233,7 +241,7 @@ asio::awaitable<void> SrunSpawner::remove_copies(Copies copies) {
   Command command;
   command.argv =
       remove_words({copies.step->nodes, "", {}, "", copies.file, 0, {}, copies.step->component});
-  command.environment = srun_environment(options_.environment).entries();
+  command.environment = environment_;
   try {
     const auto executor = co_await asio::this_coro::executor;
     const auto srun =

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "launcher/spawn/slurm/agent_gate.h"
+#include "launcher/spawn/slurm/srun_command.h"
 #include "launcher/spawn/spawner.h"
 
 namespace hv::launcher {
@@ -43,6 +44,7 @@ class SrunSpawner : public Spawner {
   static Error failure(const std::string& words);
 
   const SpawnOptions& options_;
+  std::vector<std::string> environment_;  // of srun
   std::unique_ptr<AgentGate> gate_;
   const std::map<std::string, int> component_of_;  // of nodes of a heterogeneous job
   std::map<int, std::shared_ptr<Step>> next_;      // to which hosts are still added, by component

@@ -4,6 +4,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include "launcher/spawn/loader_settings.h"
 #include "launcher/spawn/process_channel.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
@@ -88,6 +89,9 @@ asio::awaitable<SshChoice> query_ssh_config(HostTarget host, const SpawnOptions&
   const std::string doing = "read the ssh configuration for host " + host.name;
   Command command = ssh_dash_g(host, options, program);
   const CommandOutput output = co_await run_ssh(std::move(command), host.name, doing, deadline);
+  if (!output.clean && is_loader_failure(output.words))
+    co_return SshChoice{config_without_ssh(
+        host, surroundings, "ssh does not run here (" + printable(output.words, 300) + ")")};
   if (!output.clean) {
     throw Error(ErrorKind::kStart, doing + ": " + printable(output.words, 600),
                 "look what 'ssh -G " + host.name + "' says");

@@ -9,6 +9,7 @@
 #include "launcher/allocation/host_names.h"
 #include "launcher/spawn/bootstrap.h"
 #include "launcher/spawn/connect.h"
+#include "launcher/spawn/loader_settings.h"
 #include "launcher/spawn/resolve.h"
 #include "launcher/spawn/ssh/identity_file.h"
 #include "launcher/spawn/ssh/ssh_advice.h"
@@ -24,8 +25,6 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr std::uint16_t kSshPort = 22;
-
 // Hosts that are left to the system's ssh for one reason are named in one line.
 constexpr auto kTellTogether = std::chrono::milliseconds(150);
 
@@ -37,11 +36,26 @@ struct LeftToSystemSsh {
 // How long the name service may take over a form of this machine's own hostname.
 constexpr auto kMostForOwnName = std::chrono::seconds(1);
 
-// Whether a login was asked for, or ssh's configuration has another way to it.
-bool states_login(const HostTarget& host, const SshConfig& config) {
+// Whether a login was asked for, or ssh's configuration has another name or port for the host, or a
+// proxy before it.
+bool states_login(const HostTarget& host, const SshChoice& choice) {
   const std::string& requested = host.address.empty() ? host.name : host.address;
-  return !host.user.empty() || host.port != 0 || !host.identity_file.empty() ||
-         config.port != kSshPort || lower(config.host_name) != lower(requested);
+  const bool is_direct = choice.gate.empty() || choice.gate == lower(requested) + ":22";
+  return !host.user.empty() || host.port != 0 || !host.identity_file.empty() || !is_direct;
+}
+
+// Before anything is connected. Another OpenSSL in LD_LIBRARY_PATH keeps libssh from opening, and
+// not the system's ssh, which runs without that variable if need be.
+void open_libssh(const Environment& environment) {
+  std::vector<std::string> entries = environment.entries();
+  try {
+    libssh();
+  } catch (const Error& error) {
+    if (!remove_loader_settings(&entries)) throw;
+    throw LeftToSystemSsh{
+        "it does not open, perhaps because of your LD_LIBRARY_PATH or LD_PRELOAD: " +
+        std::string(error.what())};
+  }
 }
 
 std::string where(const HostKeyVerdict& verdict) {
@@ -75,9 +89,17 @@ asio::awaitable<SshSpawner::Channel> SshSpawner::start_as_chosen(const HostTarge
                                                                  const SshChoice& choice,
                                                                  StartDeadline& deadline) {
   std::string reason = choice.system_ssh_reason;
+  std::vector<SocketAddress> addresses;
+  if (reason.empty() || !states_login(host, choice)) {
+    addresses = co_await find_host(host, choice, deadline);
+    if (addresses.empty()) {
+      own_names_.insert(host.name);
+      co_return co_await local_.start(host);
+    }
+  }
   if (reason.empty()) {
     try {
-      co_return co_await start_by_libssh(host, choice.config, deadline);
+      co_return co_await start_by_libssh(host, choice.config, std::move(addresses), deadline);
     } catch (const LeftToSystemSsh& left) {
       reason = left.reason;
     }
@@ -102,15 +124,10 @@ asio::awaitable<SshSpawner::Channel> SshSpawner::start_by_system_ssh(const HostT
   }
 }
 
-asio::awaitable<SshSpawner::Channel> SshSpawner::start_by_libssh(const HostTarget& host,
-                                                                 const SshConfig& config,
-                                                                 StartDeadline& deadline) {
-  std::vector<SocketAddress> addresses = co_await find_host(host, config, deadline);
-  if (addresses.empty()) {
-    own_names_.insert(host.name);
-    co_return co_await local_.start(host);
-  }
-  libssh();  // throws before anything is connected
+asio::awaitable<SshSpawner::Channel> SshSpawner::start_by_libssh(
+    const HostTarget& host, const SshConfig& config, std::vector<SocketAddress> addresses,
+    StartDeadline& deadline) {
+  open_libssh(options_.environment);
   const KnownKeys known = find_known_keys(config.known_hosts, config.host_name, config.port);
   if (known.has_authority())
     throw LeftToSystemSsh{"a certificate authority vouches for its key (known_hosts)"};
@@ -134,10 +151,11 @@ asio::awaitable<SshSpawner::Channel> SshSpawner::start_by_libssh(const HostTarge
 }
 
 asio::awaitable<std::vector<SocketAddress>> SshSpawner::find_host(const HostTarget& host,
-                                                                  const SshConfig& config,
+                                                                  const SshChoice& choice,
                                                                   StartDeadline& deadline) {
+  const SshConfig& config = choice.config;
   const ResolveQuery query{host.name, config.host_name, config.port, config.family};
-  if (states_login(host, config)) co_return co_await resolve(query, deadline);
+  if (states_login(host, choice)) co_return co_await resolve(query, deadline);
   const std::string own_name = own_hostname();
   if (lower(host.name) == lower(own_name) || lower(host.name) == "localhost")
     co_return std::vector<SocketAddress>{};

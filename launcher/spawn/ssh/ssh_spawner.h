@@ -43,9 +43,10 @@ class SshSpawner : public Spawner {
                                                   StartDeadline& deadline);
   // The addresses to connect to; none: the host is this machine.
   boost::asio::awaitable<std::vector<SocketAddress>> find_host(const HostTarget& host,
-                                                               const SshConfig& config,
+                                                               const SshChoice& choice,
                                                                StartDeadline& deadline);
   boost::asio::awaitable<Channel> start_by_libssh(const HostTarget& host, const SshConfig& config,
+                                                  std::vector<SocketAddress> addresses,
                                                   StartDeadline& deadline);
   boost::asio::awaitable<Channel> start_by_system_ssh(const HostTarget& host,
                                                       const SshChoice& choice,
