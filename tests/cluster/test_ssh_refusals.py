@@ -157,6 +157,22 @@ def test_a_changed_host_key_is_always_refused(cluster, options):
     assert cluster.login.outside("/run/home/root/.ssh/known_hosts").read_text() == before
 
 
+@pytest.mark.parametrize("options", [[], ["ControlPath none-here"]], ids=["libssh", "ssh"])
+def test_a_changed_key_that_ssh_would_take_is_refused_and_the_advice_helps(cluster, options):
+    def configure(*lines):
+        cluster.login.write_file("/run/home/root/.ssh/config", "\n  ".join(["Host node*", *options, *lines, ""]), mode=0o600)
+
+    change_key(cluster, "node2")
+    configure("StrictHostKeyChecking no")
+    assert cluster.run(["ssh", "-o", "BatchMode=yes", "node2", "true"]).code == 0
+    _, hint = expect_error(cluster.run([*on(*ALL), "hostname"]), START, "node2", "chang")
+    assert "ssh would go on (StrictHostKeyChecking no)" in hint, hint
+    advised = ["UserKnownHostsFile /dev/null", "GlobalKnownHostsFile /dev/null"]
+    assert all(line in hint for line in advised), hint
+    configure("StrictHostKeyChecking no", *advised)
+    expect_hosts(cluster.run([*on(*ALL), "hostname"]), *ALL)
+
+
 def test_a_changed_key_of_another_kind_is_not_a_new_one(cluster):
     """The host has lost its known key and offers one of another kind: still not the host that was known."""
     folder = cluster["node2"].folder / "etc/ssh"

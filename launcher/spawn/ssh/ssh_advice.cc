@@ -44,10 +44,18 @@ std::string unknown_key_advice(const ReachedHost& host) {
          (host.can_accept_new ? ", or pass --ssh-accept-new" : "");
 }
 
-std::string changed_key_advice(const std::string& name, const std::string& file) {
-  return "ask the host's administrator for its fingerprint; only if the change is theirs: "
-         "ssh-keygen -R " +
-         shell_quote(name) + (file.empty() ? "" : " -f " + shell_quote(file));
+std::string changed_key_advice(const std::string& name, const std::string& file,
+                               bool is_checking_off) {
+  const std::string advice =
+      "ask the host's administrator for its fingerprint; only if the change is theirs: "
+      "ssh-keygen -R " +
+      shell_quote(name) + (file.empty() ? "" : " -f " + shell_quote(file));
+  if (!is_checking_off) return advice;
+  return advice +
+         ". ssh would go on (StrictHostKeyChecking no), and hvrun does not: whoever answers there "
+         "would get this job's environment and run it. For hosts that get new keys each time write "
+         "'UserKnownHostsFile /dev/null' and 'GlobalKnownHostsFile /dev/null' for them into "
+         "~/.ssh/config";
 }
 
 std::string shortage_advice(int errno_value) {
@@ -125,7 +133,8 @@ std::string advice_for(const std::string& words, const ReachedHost& reached) {
   const std::string& host = reached.name;
   const std::string text = lower(words);
   const auto says = [&text](const char* part) { return text.find(part) != std::string::npos; };
-  if (says("identification has changed")) return changed_key_advice(known_name_in(words, host), "");
+  if (says("identification has changed"))
+    return changed_key_advice(known_name_in(words, host), "", reached.is_checking_off);
   if (says("host key verification failed")) return unknown_key_advice(reached);
   if (says("permission denied"))
     return "see that 'ssh -o BatchMode=yes " + ssh_words(reached) +

@@ -13,8 +13,9 @@ namespace hv::launcher {
 // How the user reaches a host, for the commands that are advised.
 struct ReachedHost {
   std::string name;
-  std::uint16_t port = 0;      // as given by -p; 0: what ssh takes by itself
-  bool can_accept_new = true;  // --ssh-accept-new means something on this way
+  std::uint16_t port = 0;        // as given by -p; 0: what ssh takes by itself
+  bool can_accept_new = true;    // --ssh-accept-new means something on this way
+  bool is_checking_off = false;  // StrictHostKeyChecking no
 };
 
 // What is told where its agent does not start.
@@ -34,6 +35,8 @@ std::string connect_advice(int errno_value, const std::string& host);
 std::string shortage_advice(int errno_value);
 std::string unknown_key_advice(const ReachedHost& host);
 // name: in known_hosts, such as "b", "[b]:2222" or an alias. file: empty for ssh's own.
-std::string changed_key_advice(const std::string& name, const std::string& file);
+// is_checking_off: StrictHostKeyChecking no, with which ssh would go on.
+std::string changed_key_advice(const std::string& name, const std::string& file,
+                               bool is_checking_off);
 
 }  // namespace hv::launcher

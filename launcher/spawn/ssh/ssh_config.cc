@@ -177,8 +177,9 @@ SshConfig interpret_ssh_words(const SshWords& words, const SshSurroundings& surr
   for (const std::string& file : files_in(words, "globalknownhostsfile", surroundings))
     config.known_hosts.push_back(file);
   const std::string strict = value_of(words, "stricthostkeychecking", "ask");
-  config.accepts_new_keys =
-      strict == "accept-new" || strict == "no" || strict == "false" || strict == "off";
+  if (strict == "accept-new") config.host_keys = HostKeyPolicy::kAcceptNew;
+  if (strict == "no" || strict == "false" || strict == "off")
+    config.host_keys = HostKeyPolicy::kOff;
   const std::string keys = value_of(words, "pubkeyauthentication", "yes");
   config.public_keys = keys != "no" && keys != "false";
   config.gssapi = is_on(value_of(words, "gssapiauthentication"));

@@ -18,6 +18,13 @@ namespace hv::launcher {
 // Words as `ssh -G` prints them: lower-case key, values in order of appearance.
 using SshWords = std::map<std::string, std::vector<std::string>, std::less<>>;
 
+// StrictHostKeyChecking. hvrun takes no changed key with kOff either.
+enum class HostKeyPolicy {
+  kKnown,      // yes, ask
+  kAcceptNew,  // accept-new
+  kOff,        // no, off: ssh itself goes on where a key has changed
+};
+
 struct SshConfig {
   std::string host_name;  // to connect to, and the name in known_hosts
   std::string user;
@@ -27,7 +34,7 @@ struct SshConfig {
   bool identities_are_chosen = false;       // by the user, not ssh's own list
   std::string identity_agent;               // socket; "none"; empty: SSH_AUTH_SOCK
   std::vector<std::string> known_hosts;     // files; the first is the user's, where new keys go
-  bool accepts_new_keys = false;            // StrictHostKeyChecking accept-new or no
+  HostKeyPolicy host_keys = HostKeyPolicy::kKnown;
   bool public_keys = true;
   bool gssapi = false;
   int least_rsa_bits = 0;  // 0: not stated

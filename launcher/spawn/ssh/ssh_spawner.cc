@@ -112,9 +112,11 @@ asio::awaitable<SshSpawner::Channel> SshSpawner::start_by_system_ssh(const HostT
                                                                      const std::string& reason,
                                                                      StartDeadline& deadline) {
   tell_system_ssh(co_await asio::this_coro::executor, host.name, reason);
-  const bool accept_new = options_.accept_new_host_keys || choice.config.accepts_new_keys;
+  const bool accept_new =
+      options_.accept_new_host_keys || choice.config.host_keys != HostKeyPolicy::kKnown;
   std::vector<std::string> words = system_ssh_command(host, accept_new, options_.start_timeout);
-  HostAdvice advice = ssh_host_advice({host.name, host.port});
+  HostAdvice advice =
+      ssh_host_advice({host.name, host.port, true, choice.config.host_keys == HostKeyPolicy::kOff});
   try {
     co_return co_await exec_.start_by_ssh(std::move(words), std::move(advice), choice.gate,
                                           deadline);
@@ -242,11 +244,11 @@ void SshSpawner::check_host_key(SshSession& session, const HostTarget& host,
                   "check the key of host " + host.name + ": THE KEY HAS CHANGED: it now shows " +
                       shown + ", not the one in " + where(verdict) +
                       ". Somebody may be listening in",
-                  changed_key_advice(name, verdict.file));
+                  changed_key_advice(name, verdict.file, config.host_keys == HostKeyPolicy::kOff));
     case Kind::kUnknown:
       break;
   }
-  if (!options_.accept_new_host_keys && !config.accepts_new_keys) {
+  if (!options_.accept_new_host_keys && config.host_keys == HostKeyPolicy::kKnown) {
     throw Error(ErrorKind::kStart,
                 "check the key of host " + host.name + ": it is not known here; it shows " + shown,
                 unknown_key_advice({host.name, host.port}));

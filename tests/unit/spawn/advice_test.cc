@@ -106,13 +106,26 @@ TEST_CASE("a login that sshd refuses before it asks who comes is advised on by i
   }
 }
 
+TEST_CASE(
+    "a changed key that ssh would take is refused with the reason, and with what to configure") {
+  const std::string words =
+      "@@@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @@@\nHost key for w7 has changed and "
+      "you "
+      "have requested strict checking.";
+  const std::string off = advice_for(words, {"w7", 0, true, true});
+  for (const char* part : {"ssh would go on (StrictHostKeyChecking no)", "hvrun does not: ",
+                           "'UserKnownHostsFile /dev/null'", "ssh-keygen -R w7"})
+    CHECK(contains(off, part));
+  CHECK_FALSE(contains(advice_for(words, {"w7"}), "/dev/null"));
+}
+
 TEST_CASE("words that are not known get no advice") {
   CHECK(advice_for("", {"w7"}) == "");
   CHECK(advice_for("segmentation fault in the moon phase", {"w7"}) == "");
 }
 
 TEST_CASE("a command that is advised survives a shell, whatever the host or file is called") {
-  const std::string advice = changed_key_advice("w7; rm -rf /", "/home/a b/known_hosts");
+  const std::string advice = changed_key_advice("w7; rm -rf /", "/home/a b/known_hosts", false);
   CHECK(contains(advice, "-R 'w7; rm -rf /'"));
   CHECK(contains(advice, "-f '/home/a b/known_hosts'"));
 }

@@ -56,7 +56,7 @@ TEST_CASE("a plain configuration is read, and libssh suffices") {
   CHECK(plain.identity_agent == "");
   CHECK(plain.known_hosts.size() == 4);
   CHECK(plain.known_hosts[0] == "/home/me/.ssh/known_hosts");
-  CHECK_FALSE(plain.accepts_new_keys);
+  CHECK(plain.host_keys == HostKeyPolicy::kKnown);
   CHECK(plain.public_keys);
   CHECK(plain.gssapi);
   CHECK(plain.least_rsa_bits == 1024);
@@ -71,9 +71,11 @@ TEST_CASE("what the user states is taken over") {
   CHECK(config("identityagent none\n").identity_agent == "none");
   CHECK(config("identityagent ~/a.sock\n").identity_agent == "/home/me/a.sock");
   CHECK(config("identityagent SSH_AUTH_SOCK\n").identity_agent == "");
-  for (const char* word : {"accept-new", "no", "off", "false"})
-    CHECK(config("stricthostkeychecking " + std::string(word) + "\n").accepts_new_keys);
-  CHECK_FALSE(config("stricthostkeychecking true\n").accepts_new_keys);
+  CHECK(config("stricthostkeychecking accept-new\n").host_keys == HostKeyPolicy::kAcceptNew);
+  for (const char* word : {"no", "off", "false"})
+    CHECK(config("stricthostkeychecking " + std::string(word) + "\n").host_keys ==
+          HostKeyPolicy::kOff);
+  CHECK(config("stricthostkeychecking true\n").host_keys == HostKeyPolicy::kKnown);
   CHECK_FALSE(config("pubkeyauthentication no\n").public_keys);
   const SshConfig keys = config("identityfile ~/.ssh/%h_%r_%n_%p_%%\n");
   CHECK(keys.identities_are_chosen);
@@ -141,5 +143,5 @@ TEST_CASE("without ssh its defaults hold") {
   CHECK(defaults.user == "me");
   CHECK(defaults.port == 22);
   CHECK(defaults.known_hosts[0] == "/home/me/.ssh/known_hosts");
-  CHECK_FALSE(defaults.accepts_new_keys);
+  CHECK(defaults.host_keys == HostKeyPolicy::kKnown);
 }
