@@ -29,6 +29,9 @@ def test_healthy_hosts_give_no_finding_and_nothing_is_left(cluster):
     assert [(path["from"], path["to"], path["is_reachable"]) for path in report["paths"]] == [
         ("node1", "node2", True), ("node1", "node3", True), ("node2", "node3", True)], str(result)
     assert all(path["megabytes_per_s"] > 0 for path in report["paths"]), str(result)
+    addresses = {host["name"]: host["addresses"] for host in report["hosts"]}
+    assert all(path["address_of"] in (path["from"], path["to"]) and path["address"] in addresses[path["address_of"]]
+               for path in report["paths"]), str(result)
     for node in cluster.nodes:
         wait_for(lambda node=node: not node.newcomers(), 10, cluster.report)
 

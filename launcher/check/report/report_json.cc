@@ -185,12 +185,15 @@ Json findings_as_json(const CheckReport& report) {
 Json paths_as_json(const JobTopology& topology) {
   Json list = Json::array();
   for (const HostPath& path : topology.paths)
-    list.push_back({{"from", word(topology.hosts.at(path.from).name)},
-                    {"to", word(topology.hosts.at(path.to).name)},
-                    {"is_reachable", path.is_reached},
-                    {"address", path.address.empty() ? Json(nullptr) : Json(word(path.address))},
-                    {"megabytes_per_s", or_null(path.megabytes_per_s)},
-                    {"round_trip_us", or_null(path.round_trip_us)}});
+    list.push_back(
+        {{"from", word(topology.hosts.at(path.from).name)},
+         {"to", word(topology.hosts.at(path.to).name)},
+         {"is_reachable", path.is_reached},
+         {"address", path.address.empty() ? Json(nullptr) : Json(word(path.address))},
+         {"address_of",
+          path.address.empty() ? Json(nullptr) : Json(word(topology.hosts.at(path.receiver).name))},
+         {"megabytes_per_s", or_null(path.megabytes_per_s)},
+         {"round_trip_us", or_null(path.round_trip_us)}});
   return list;
 }
 

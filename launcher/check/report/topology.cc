@@ -199,6 +199,7 @@ std::vector<HostPath> paths_of(const CheckInput& input) {
     if (speed > 0 && (!path.megabytes_per_s || speed < *path.megabytes_per_s)) {
       path.megabytes_per_s = speed;
       path.address = printable(pair.address, kMostNameBytes);
+      path.receiver = pair.to;
     }
     if (time > 0 && (!path.round_trip_us || time > *path.round_trip_us)) path.round_trip_us = time;
   }

@@ -79,7 +79,8 @@ struct TopologyHost {
 struct HostPath {
   std::size_t from = 0, to = 0;  // from < to: indices into JobTopology::hosts
   bool is_reached = false;       // each by the other, as far as they have tried
-  std::string address{};         // the measured one
+  std::string address{};         // the receiver's, to which the measured connection led
+  std::size_t receiver = 0;      // from or to; where address is not empty
   std::optional<double> megabytes_per_s{};
   std::optional<double> round_trip_us{};
 };

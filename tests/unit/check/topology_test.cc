@@ -148,6 +148,7 @@ TEST_CASE("a path between hosts is as good as the worse of its directions") {
   CHECK(paths[0].megabytes_per_s == 90.0);
   CHECK(paths[0].round_trip_us == 50.0);
   CHECK(paths[0].address == "10.0.0.9");
+  CHECK(paths[0].receiver == 0);
   CHECK_FALSE(paths[2].is_reached);
 }
 
