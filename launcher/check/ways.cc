@@ -16,7 +16,7 @@ namespace {
 constexpr double kMostRoundTrip_us = 20000;
 // One below is slower than a gigabit; one that is slow only beside the others is told where it is
 // below the other limit, too: on a fast network nothing else will be as fast as the fastest.
-constexpr double kLeast_MBs = 50, kLeastBesideOthers_MBs = 300;
+constexpr double kLeastBesideOthers_MBs = 300;
 constexpr double kTimesSlower = 4;
 
 std::string with_unit(double value, const char* unit) {
@@ -58,8 +58,8 @@ double usual_speed(const std::vector<const PairFacts*>& pairs) {
 bool is_long(const wire::PairMeasure& measure) { return measure.round_trip_us > kMostRoundTrip_us; }
 bool is_slow(const wire::PairMeasure& measure, double usual) {
   const double speed = measure.megabytes_per_s;
-  return speed > 0 &&
-         (speed < kLeast_MBs || (speed < kLeastBesideOthers_MBs && speed * kTimesSlower < usual));
+  return speed > 0 && (speed < kSlowPath_MBs ||
+                       (speed < kLeastBesideOthers_MBs && speed * kTimesSlower < usual));
 }
 
 // One finding for all pairs of which `is_bad` holds, with a figure for each. Hosts that are in most

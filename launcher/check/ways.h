@@ -9,6 +9,9 @@
 
 namespace hv::launcher {
 
+// A path with less is slow, whatever the others are: a finding, and drawn so.
+constexpr double kSlowPath_MBs = 50;
+
 // Places in CheckInput::pairs of ways that would be told as slow, long or losing packets. A host
 // that was busy for a moment looks like that, too: whoever measured them does so again.
 std::vector<std::size_t> doubtful_ways(const CheckInput& input);

@@ -1,8 +1,11 @@
 // hvrun check: would jobs start on these hosts, and run well? Text or JSON, and pictures.
 // SPDX-License-Identifier: Apache-2.0
+#include <ctime>
+#include <string>
 #include <utility>
 #include <variant>
 
+#include "hvrun_version.h"
 #include "launcher/check/probe.h"
 #include "launcher/check/report/report_text.h"
 #include "launcher/cli/command_line.h"
@@ -26,6 +29,16 @@ JobSpec spec_of_check(JobSpec spec) {
   return spec;
 }
 
+// "hvrun 0.1.0, 2026-12-01 09:30 UTC": by what and when a page or picture was made.
+std::string version_and_date() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  char date[32] = "";
+  ::gmtime_r(&now, &parts);
+  std::strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", &parts);
+  return std::string("hvrun ") + HVRUN_VERSION_TEXT + ", " + date;
+}
+
 }  // namespace
 
 int check_job(const PreparedJob& job) {
@@ -39,8 +52,10 @@ int check_job(const PreparedJob& job) {
     print_text(report_as_json(outcome.input, report));
   else
     print_report(report_as_text(outcome.input, report));
-  if (!spec.report.topology_html.empty()) page.write(report_as_html(outcome.input, report));
-  if (!spec.report.topology_svg.empty()) picture.write(report_as_svg(outcome.input));
+  if (!spec.report.topology_html.empty())
+    page.write(report_as_html(outcome.input, report, version_and_date()));
+  if (!spec.report.topology_svg.empty())
+    picture.write(report_as_svg(outcome.input, version_and_date()));
   return report.can_start() ? 0 : static_cast<int>(ErrorKind::kStart);
 }
 

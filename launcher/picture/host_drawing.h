@@ -28,7 +28,7 @@ void draw_host(const TopologyHost& host, const Scale& scale, const Box& place, P
 // Of a rank, by its number on its host.
 std::string colour_of(int local_rank);
 // Of a link: the fastest first.
-enum class Speed { kNvlink, k10GB, k2500MB, k1GB, k100MB, kSlow };
+enum class Speed { kNvlink, k10GB, k2500MB, k1GB, k50MB, kSlow };
 std::string colour_of(Speed speed);
 
 }  // namespace hv::launcher

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/picture/report_html.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "launcher/allocation/host_names.h"
 #include "launcher/check/groups.h"
 #include "launcher/check/report/report_text.h"
 #include "launcher/picture/picture.h"
 #include "launcher/picture/topology_svg.h"
 #include "launcher/plan/plan_text.h"
+#include "src/base/clock.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
 namespace {
+
+constexpr std::size_t kMostPaths = 200;  // listed
 
 // A browser is to run and fetch nothing, should anything foreign come through after all.
 constexpr const char* kHead =
@@ -75,6 +81,42 @@ std::string findings_table(const CheckReport& report) {
   return text + "</tbody>\n</table>\n";
 }
 
+// The slowest first.
+std::vector<HostPath> measured_paths(const JobTopology& topology) {
+  std::vector<HostPath> paths;
+  for (const HostPath& path : topology.paths)
+    if (path.megabytes_per_s) paths.push_back(path);
+  std::stable_sort(paths.begin(), paths.end(), [](const HostPath& a, const HostPath& b) {
+    return *a.megabytes_per_s < *b.megabytes_per_s;
+  });
+  return paths;
+}
+
+std::string path_row(const JobTopology& topology, const HostPath& path) {
+  const std::size_t sender = path.receiver == path.to ? path.from : path.to;
+  const std::string time =
+      path.round_trip_us ? format_duration(Seconds(*path.round_trip_us / 1e6)) : "-";
+  return "<tr>" + cell(topology.hosts[sender].name) + cell(topology.hosts[path.receiver].name) +
+         cell(bandwidth_in_words(*path.megabytes_per_s)) +
+         cell(colour_name_of(*path.megabytes_per_s)) + cell(time) + cell(path.address) + "</tr>\n";
+}
+
+// The numbers behind the colours of the picture.
+std::string paths_table(const JobTopology& topology) {
+  const std::vector<HostPath> paths = measured_paths(topology);
+  if (paths.empty()) return "";
+  std::string text =
+      "<h2>Paths between hosts</h2>\n<table>\n<thead><tr><th>From</th><th>To</th>"
+      "<th>Bandwidth</th><th>Colour</th><th>Round trip</th><th>Address</th></tr></thead>\n"
+      "<tbody>\n";
+  const std::size_t shown = std::min(paths.size(), kMostPaths);
+  for (std::size_t i = 0; i < shown; ++i) text += path_row(topology, paths[i]);
+  text += "</tbody>\n</table>\n";
+  if (shown < paths.size())
+    text += "<p>" + std::to_string(paths.size() - shown) + " faster ones are left out.</p>\n";
+  return text;
+}
+
 std::string gaps_table(const CheckReport& report) {
   if (report.not_probed.empty()) return "";
   std::string text =
@@ -88,20 +130,23 @@ std::string gaps_table(const CheckReport& report) {
 
 }  // namespace
 
-std::string report_as_svg(const CheckInput& input) {
-  return topology_as_svg(topology_of(input), heading_of(input), PictureColours::kPlain);
+std::string report_as_svg(const CheckInput& input, const std::string& made) {
+  return topology_as_svg(topology_of(input), heading_of(input), PictureColours::kPlain, made);
 }
 
-std::string report_as_html(const CheckInput& input, const CheckReport& report) {
+std::string report_as_html(const CheckInput& input, const CheckReport& report,
+                           const std::string& made) {
+  const JobTopology topology = topology_of(input);
   const std::string heading = escaped(heading_of(input));
   return std::string(kHead) + "<title>hvrun: " + heading + "</title>\n" + kStyle +
          "</head>\n<body>\n<h1>" + heading + "</h1>\n<p" +
          (report.can_start() ? "" : " class=\"worst\"") + ">" +
          escaped(verdict_in_words(input, report)) + link_to_findings(report) +
          "</p>\n<div class=\"picture\">\n" +
-         topology_as_svg(topology_of(input), heading_of(input), PictureColours::kViewers) +
+         topology_as_svg(topology, heading_of(input), PictureColours::kViewers) +
          "</div>\n<h2 id=\"findings\">Findings</h2>\n" + findings_table(report) +
-         gaps_table(report) + "</body>\n</html>\n";
+         gaps_table(report) + paths_table(topology) +
+         (made.empty() ? "" : "<p>" + escaped(made) + "</p>\n") + "</body>\n</html>\n";
 }
 
 }  // namespace hv::launcher

@@ -9,10 +9,12 @@
 
 namespace hv::launcher {
 
-// HTML that is well-formed XML. It asks for nothing from elsewhere, and has no script.
-std::string report_as_html(const CheckInput& input, const CheckReport& report);
+// HTML that is well-formed XML. It asks for nothing from elsewhere, and has no script. made: by
+// which hvrun, and when; empty: not said.
+std::string report_as_html(const CheckInput& input, const CheckReport& report,
+                           const std::string& made = {});
 
 // The picture alone.
-std::string report_as_svg(const CheckInput& input);
+std::string report_as_svg(const CheckInput& input, const std::string& made = {});
 
 }  // namespace hv::launcher

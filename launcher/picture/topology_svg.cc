@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "launcher/check/ways.h"
 #include "launcher/picture/host_drawing.h"
 #include "launcher/picture/picture.h"
 #include "src/base/clock.h"
@@ -75,18 +76,23 @@ std::string style_of(PictureColours colours) {
 struct SpeedClass {
   Speed speed;
   double least_megabytes_per_s;
+  const char* colour_name;
   const char* words;
 };
-constexpr std::array kClasses{
-    SpeedClass{Speed::k10GB, 10000, "10 GB/s and more"},
-    SpeedClass{Speed::k2500MB, 2500, "2.5 GB/s"}, SpeedClass{Speed::k1GB, 1000, "1 GB/s"},
-    SpeedClass{Speed::k100MB, 100, "100 MB/s"}, SpeedClass{Speed::kSlow, 0, "less"}};
+// The colours are those of colour_of(Speed).
+constexpr std::array kClasses{SpeedClass{Speed::k10GB, 10000, "light blue", "10 GB/s and more"},
+                              SpeedClass{Speed::k2500MB, 2500, "teal", "from 2.5 GB/s"},
+                              SpeedClass{Speed::k1GB, 1000, "green", "from 1 GB/s"},
+                              SpeedClass{Speed::k50MB, kSlowPath_MBs, "orange", "from 50 MB/s"},
+                              SpeedClass{Speed::kSlow, 0, "red", "slow: less than 50 MB/s"}};
 
-Speed speed_of(double megabytes_per_s) {
-  for (const SpeedClass& one : kClasses)
-    if (megabytes_per_s >= one.least_megabytes_per_s) return one.speed;
-  return Speed::kSlow;
+const SpeedClass& class_of(double megabytes_per_s) {
+  return *std::find_if(kClasses.begin(), kClasses.end() - 1, [&](const SpeedClass& one) {
+    return megabytes_per_s >= one.least_megabytes_per_s;
+  });
 }
+
+Speed speed_of(double megabytes_per_s) { return class_of(megabytes_per_s).speed; }
 
 struct Drawing {
   const JobTopology& topology;
@@ -189,13 +195,14 @@ std::vector<Swatch> swatches(const Drawing& drawing) {
     for (const TopologyRank& rank : drawing.topology.hosts[i].ranks)
       has_bound_core = has_bound_core || !rank.cores.empty();
   }
-  std::vector<Swatch> list{{"a core", "", "core"}};
+  std::vector<Swatch> list{{"grey: a core", "", "core"}};
   if (has_bound_core)
-    list.push_back({"bound to a rank, in stripes: to several", colour_of(0), "core"});
+    list.push_back(
+        {"in a rank's colour: bound to it, in stripes: to several", colour_of(0), "core"});
   if (links.count(GpuPath::kNvlink) != 0)
-    list.push_back({"NVLink: as thick as they are many", colour_of(Speed::kNvlink)});
+    list.push_back({"blue: NVLink, as thick as they are many", colour_of(Speed::kNvlink)});
   if (links.count(GpuPath::kPcieSwitch) != 0)
-    list.push_back({"one PCIe switch", colour_of(Speed::k10GB)});
+    list.push_back({"light blue: one PCIe switch", colour_of(Speed::k10GB)});
   if (links.count(GpuPath::kNode) + links.count(GpuPath::kAcrossNodes) != 0)
     list.push_back({"GPUs without a line: by the processor", "", "gpu"});
   std::set<Speed> speeds;
@@ -206,9 +213,10 @@ std::vector<Swatch> swatches(const Drawing& drawing) {
     has_unmeasured = has_unmeasured || (path.is_reached && !path.megabytes_per_s);
   }
   for (const SpeedClass& one : kClasses)
-    if (!speeds.empty()) list.push_back({one.words, colour_of(one.speed)});
-  if (has_unmeasured) list.push_back({"reached, not measured", ""});
-  if (has_lost) list.push_back({"not reached", "", "lost"});
+    if (!speeds.empty())
+      list.push_back({std::string(one.colour_name) + ": " + one.words, colour_of(one.speed)});
+  if (has_unmeasured) list.push_back({"grey: reached, not measured", ""});
+  if (has_lost) list.push_back({"red cross: not reached", "", "lost"});
   return list;
 }
 
@@ -234,8 +242,10 @@ void draw_legend(Drawing* drawing) {
 
 }  // namespace
 
+const char* colour_name_of(double megabytes_per_s) { return class_of(megabytes_per_s).colour_name; }
+
 std::string topology_as_svg(const JobTopology& topology, const std::string& name,
-                            PictureColours colours) {
+                            PictureColours colours, const std::string& made) {
   const std::size_t hosts = std::min(topology.hosts.size(), kMostDrawn);
   Drawing drawing{topology, scale_for(hosts), hosts};
   draw_hosts(&drawing);
@@ -247,6 +257,10 @@ std::string topology_as_svg(const JobTopology& topology, const std::string& name
   }
   draw_paths(&drawing);
   draw_legend(&drawing);
+  if (!made.empty()) {
+    drawing.picture.text(kMargin, drawing.y + kSize, drawing.width, made, {kSize, "soft"});
+    drawing.y += kSvgLine;
+  }
   return drawing.picture.finished(drawing.width + kMargin, drawing.y + kMargin, name,
                                   style_of(colours));
 }

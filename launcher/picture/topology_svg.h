@@ -16,8 +16,12 @@ enum class PictureColours {
   kPlain,    // of light mode, by nothing that programs for drawing do not know
 };
 
-// One <svg>, well-formed XML. name: what a reader of the screen calls it.
+// One <svg>, well-formed XML. name: what a reader of the screen calls it. made: the last line, such
+// as hvrun's version and the date; empty: none.
 std::string topology_as_svg(const JobTopology& topology, const std::string& name,
-                            PictureColours colours);
+                            PictureColours colours, const std::string& made = {});
+
+// The colour of a path of that bandwidth, as the legend names it: "green".
+const char* colour_name_of(double megabytes_per_s);
 
 }  // namespace hv::launcher

@@ -2,6 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+import re
 import subprocess
 import xml.etree.ElementTree as xml
 
@@ -43,6 +44,8 @@ def test_a_dry_run_writes_its_page_and_its_picture(hvrun, tmp_path):
         texts = words(tree, f"{SVG}text")
         assert {"a", "b", *(f"rank {rank}" for rank in range(4))} <= set(texts), texts
     assert picture.tag == f"{SVG}svg" and words(page, f"{PAGE}h1") == ["4 ranks on 2 hosts, each runs: true"]
+    made = re.compile(r"hvrun \d+\.\d+\.\d+, 20\d\d-\d\d-\d\d \d\d:\d\d UTC")
+    assert [text for text in words(picture, f"{SVG}text") if made.fullmatch(text)] and made.fullmatch(words(page, f"{PAGE}p")[-1])
     assert not picture.findall(f".//{PAGE}table")
 
 

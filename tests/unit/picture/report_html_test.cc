@@ -38,6 +38,26 @@ TEST_CASE("a page has every finding with why and fix, and what was not looked at
   CHECK(has(report_as_html(input, {}), "Nothing was found."));
 }
 
+TEST_CASE("a page names the colours of its paths, has their numbers, and finds every slow one") {
+  CheckInput input = check_of("n[1-2]:4");
+  made_up::add_pairs(&input);
+  const auto page_at = [&input](double megabytes_per_s) {
+    for (PairFacts& pair : input.pairs)
+      if (pair.measure) pair.measure->megabytes_per_s = megabytes_per_s;
+    return report_as_html(input, judge(input, {"ways"}), "hvrun 7.1, 2026-12-01 09:30 UTC");
+  };
+  const std::string fast = page_at(60), slow = page_at(40);
+  CHECK(has(fast, "<td>60 MB/s</td><td>orange</td><td>13 us</td>"));
+  CHECK(has(fast, "Nothing was found."));
+  CHECK(has(slow, "<td>40 MB/s</td><td>red</td><td>13 us</td>"));
+  CHECK(has(slow, "[slow-way]"));
+  for (const char* entry : {"light blue: 10 GB/s and more", "orange: from 50 MB/s",
+                            "red: slow: less than 50 MB/s", "grey: a core"})
+    CHECK(has(slow, entry));
+  CHECK(has(slow, "<p>hvrun 7.1, 2026-12-01 09:30 UTC</p>"));
+  CHECK(has(report_as_svg(input, "hvrun 7.1, today"), ">hvrun 7.1, today</text>"));
+}
+
 TEST_CASE("a page asks for nothing from elsewhere") {
   const std::string page = report_as_html(check_of("n[1-2]:4"), {});
   for (const char* word : {"<script", "src=", "@import", "url(", "<link", "https:"})
