@@ -114,9 +114,11 @@ void add_hosts(const std::vector<HostRanks>& hosts, const Environment& job, Chan
   for (const HostRanks& host : hosts) names.push_back(host.name);
   const std::string list = join(names, ",");
   changes->set.emplace_back("SLURM_STEP_NODELIST", list);
-  const auto expression = job.get_filled(kNodeList);
-  if (!expression) return;
-  const std::vector<std::string> nodes = nodes_of(*expression);
+  // salloc does not set it in a heterogeneous job.
+  const std::string expression = job.get_or(kNodeList, "");
+  if (expression.empty() && !job.has("SLURM_HET_SIZE")) return;
+  const std::vector<std::string> nodes =
+      expression.empty() ? std::vector<std::string>() : nodes_of(expression);
   if (nodes == names) return;
   changes->set.emplace_back(kNodeList, list);
   changes->set.emplace_back("SLURM_NODELIST", list);

@@ -72,6 +72,12 @@ def test_ranks_run_in_all_components_of_a_heterogeneous_job(slurm, options, expe
     assert code == "0:0" and ranks(output) == [line.replace("9", str(job.number)) for line in expected], output
 
 
+def test_salloc_of_a_heterogeneous_job(slurm):
+    script = "sh -c 'echo $(hostname) $SLURM_JOB_NODELIST'"
+    result = slurm.cluster.run(["sh", "-c", f"salloc -N 1 -n 1 : -N 2 -n 2 hvrun {script}"], timeout=60)
+    assert lines_of(result) == [f"[{rank}] node{rank + 1} node1,node2,node3" for rank in range(3)], result
+
+
 # ---- GPUs without a rank
 
 

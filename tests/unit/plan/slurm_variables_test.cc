@@ -102,6 +102,20 @@ TEST_CASE("numbers of cores that do not fit the ranks' hosts are not passed on")
   }
 }
 
+TEST_CASE("ranks of a heterogeneous Slurm job see the hosts of all components in one list") {
+  const std::vector<HostRanks> hosts{{"n1", 2}, {"n2", 1}};
+  const std::vector<std::string> of_sbatch{"SLURM_JOB_ID=7", "SLURM_HET_SIZE=2",
+                                           "SLURM_JOB_NODELIST=n1",
+                                           "SLURM_JOB_NODELIST_HET_GROUP_1=n2"};
+  const std::vector<std::string> of_salloc{"SLURM_JOB_ID=7", "SLURM_HET_SIZE=2",
+                                           "SLURM_JOB_NODELIST_HET_GROUP_0=n1"};
+  for (const auto& job : {of_sbatch, of_salloc})
+    check_values(of_ranks(hosts, "", job), {{"SLURM_JOB_NODELIST", "n1,n2"},
+                                            {"SLURM_NODELIST", "n1,n2"},
+                                            {"SLURM_TASKS_PER_NODE", "2,1"}});
+  check_values(of_ranks({{"localhost", 1}}, "", {"SLURM_JOB_ID=7"}), {{"SLURM_JOB_NODELIST", "-"}});
+}
+
 TEST_CASE("-x beats what ranks get of Slurm's variables, and outside a job there are none") {
   check_values(of_ranks({{"n3", 2}}, "SLURM_JOB_NODELIST"),
                {{"SLURM_JOB_NODELIST", "n[1-4]"}, {"SLURM_NNODES", "1"}});
