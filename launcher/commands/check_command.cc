@@ -60,7 +60,8 @@ int check_job(const PreparedJob& job) {
 }
 
 int run_check(const std::vector<std::string>& words, const Environment& environment) {
-  CommandLine command = parse_check_line(words, environment, current_directory);
+  CommandLine command = parse_check_line(words, environment,
+                                         [&environment] { return current_directory(environment); });
   if (const auto* text = std::get_if<PrintCommand>(&command)) return print_text(text->text);
   if (std::holds_alternative<CheckBuildCommand>(command)) return print_check_build(environment);
   return check_job(prepare_job(std::get<LaunchCommand>(std::move(command)), environment));

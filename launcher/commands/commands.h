@@ -17,8 +17,9 @@ int run_env(const std::vector<std::string>& words, const Environment& environmen
 int run_explain(const std::vector<std::string>& words, const Environment& environment);
 int run_script(const std::vector<std::string>& words, const Environment& environment);
 
-// Throws Error(kUsage) where it no longer exists.
-std::string current_directory();
+// PWD, by which the user knows it and other hosts may too, where that is the same directory; else
+// what getcwd(3) says. Throws Error(kUsage) where it no longer exists.
+std::string current_directory(const Environment& environment);
 
 // Writes text to standard output as it is and returns 0: for programs, and what this program alone
 // has written. Throws Error(kStart).

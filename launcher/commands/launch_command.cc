@@ -46,7 +46,8 @@ void warn_of_foreign_command(const std::vector<std::string>& words) {
 }  // namespace
 
 int run_launch(const std::vector<std::string>& words, const Environment& environment) {
-  CommandLine command = parse_command_line(words, environment, current_directory);
+  CommandLine command = parse_command_line(
+      words, environment, [&environment] { return current_directory(environment); });
   if (const auto* text = std::get_if<PrintCommand>(&command)) return print_text(text->text);
   if (std::holds_alternative<CheckBuildCommand>(command)) return print_check_build(environment);
   warn_of_foreign_command(words);

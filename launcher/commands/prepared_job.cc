@@ -2,10 +2,12 @@
 #include "launcher/commands/prepared_job.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,10 +102,27 @@ void take_result_descriptor(int fd) {
               "start hvrun with the writing end of a pipe under that number, as hvrun.run does");
 }
 
+// Without its symbolic links; empty where it has none, or is not there.
+std::string real_directory_if_other(const std::string& directory) {
+  std::error_code error;
+  const std::string real = std::filesystem::canonical(directory, error).string();
+  return error || real == directory ? "" : real;
+}
+
+// Called while hvrun has one thread only: the mask is 0 for a moment.
+std::uint32_t own_umask() {
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  return mask;
+}
+
 }  // namespace
 
 PreparedJob prepare_job(LaunchCommand command, Environment environment) {
   JobSpec& spec = command.spec;
+  for (ProgramSpec& program : spec.programs)
+    program.real_directory = real_directory_if_other(program.working_directory);
+  spec.environment.umask = own_umask();
   if (spec.output.result_fd) take_result_descriptor(*spec.output.result_fd);
   print_warnings(command.horovod.warnings);
   for (const Export& variable : command.horovod.variables.list())

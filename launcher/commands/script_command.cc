@@ -462,11 +462,14 @@ std::variant<ScriptCommand, PrintCommand> parse_script_command(
 }
 
 int run_script(const Words& words, const Environment& environment) {
-  const auto parsed = parse_script_command(words, environment, current_directory);
+  const std::function<std::string()> directory = [&environment] {
+    return current_directory(environment);
+  };
+  const auto parsed = parse_script_command(words, environment, directory);
   // Also a list of the site files that others have put there.
   if (const auto* text = std::get_if<PrintCommand>(&parsed)) return print_report(text->text);
   const auto& command = std::get<ScriptCommand>(parsed);
-  const std::string text = text_of_script(command, environment, current_directory);
+  const std::string text = text_of_script(command, environment, directory);
   if (command.file.empty()) return print_text(text);
   save_script(command, text);
   print_message(command.file + " is written; submit it by: " + how_to_submit(command, environment));

@@ -124,7 +124,8 @@ wire::Problem missing_program(const std::string& name, const std::string& path,
 
 }  // namespace
 
-std::optional<wire::Problem> directory_problem(const std::string& directory) {
+std::optional<wire::Problem> directory_problem(const wire::Program& program) {
+  const std::string& directory = program.directory;
   struct stat info {};
   int error = 0;
   if (::stat(directory.c_str(), &info) != 0) {
@@ -135,9 +136,12 @@ std::optional<wire::Problem> directory_problem(const std::string& directory) {
     error = errno;
   }
   if (error == 0) return std::nullopt;
-  return wire::Problem{
-      "change to the working directory " + printable(directory, 1000) + ": " + errno_text(error),
-      "create it on that host, or name another one with --wdir"};
+  const std::string& real = program.real_directory;
+  const std::string real_path =
+      real.empty() ? "" : " (" + printable(real, 1000) + " where hvrun runs)";
+  return wire::Problem{"change to the working directory " + printable(directory, 1000) + real_path +
+                           ": " + errno_text(error),
+                       "create it on that host, or name another one with --wdir"};
 }
 
 std::optional<wire::Problem> find_program_there(const wire::Program& program,
@@ -145,7 +149,7 @@ std::optional<wire::Problem> find_program_there(const wire::Program& program,
   if (program.argv.empty() || program.argv[0].empty())
     return wire::Problem{"find the program: its name is empty",
                          "name the program after hvrun's options"};
-  if (auto problem = directory_problem(program.directory)) return problem;
+  if (auto problem = directory_problem(program)) return problem;
   std::string reason;
   *found = find_program(program.argv[0], path, program.directory, &reason);
   if (found->empty()) return missing_program(program.argv[0], path, program.directory, reason);

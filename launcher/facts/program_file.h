@@ -14,7 +14,7 @@ namespace hv::launcher {
 constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
 // Why no rank could work in that directory.
-std::optional<wire::Problem> directory_problem(const std::string& directory);
+std::optional<wire::Problem> directory_problem(const wire::Program& program);
 
 // path: the ranks' PATH. *found: the file; empty where there is none. Its directory is looked at,
 // too.

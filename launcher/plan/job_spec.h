@@ -38,6 +38,7 @@ enum class DryRun {
 struct ProgramSpec {
   std::vector<std::string> argv;    // never empty for a launch
   std::string working_directory{};  // absolute
+  std::string real_directory{};     // the same without symbolic links; empty: it has none
   int ranks = 0;                    // 0: all ranks of the job run this program
   Exports exports{};                // beats the job's
 };
@@ -73,7 +74,8 @@ struct EnvironmentSpec {
   int master_port = 0;
   bool hold_port = true;
   WireMpi wire_mpi = WireMpi::kAuto;
-  bool mpi_first = false;  // --mpi: HVRUN_BACKEND begins with mpi
+  bool mpi_first = false;     // --mpi: HVRUN_BACKEND begins with mpi
+  std::uint32_t umask = 022;  // of the ranks
 };
 
 // The ranks' standard streams, and the files that hvrun writes.

@@ -89,7 +89,7 @@ void inspect_folders(const wire::CheckRequest& request, const Environment& envir
                      wire::CheckReply* reply) {
   const std::string mounts = read_file("/proc/self/mountinfo").value_or("");
   for (const wire::Program& program : request.programs) {
-    const auto problem = directory_problem(program.directory);
+    const auto problem = directory_problem(program);
     reply->folders.push_back(inspect_directory("working directory", program.directory,
                                                problem ? problem->what : "", mounts));
   }

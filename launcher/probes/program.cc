@@ -126,7 +126,7 @@ void inspect_script(const wire::Program& program, wire::ProgramFacts* facts) {
 wire::ProgramFacts program_facts(const wire::Program& program, const Environment& environment,
                                  TimePoint until, wire::CheckReply* reply) {
   wire::ProgramFacts facts;
-  if (program.argv.empty() || directory_problem(program.directory)) return facts;
+  if (program.argv.empty() || directory_problem(program)) return facts;
   const Environment own = environment_of_program(program, environment);
   const std::string path = own.get_or("PATH", kDefaultPath);
   auto problem = find_program_there(program, path, &facts.path);

@@ -77,7 +77,8 @@ std::vector<wire::Program> programs_of(const JobSpec& spec, const CommonEnvironm
   std::vector<wire::Program> programs;
   for (std::size_t i = 0; i < spec.programs.size(); ++i)
     programs.push_back({spec.programs[i].argv, spec.programs[i].working_directory,
-                        environment.program_variables.at(i).entries()});
+                        environment.program_variables.at(i).entries(),
+                        spec.programs[i].real_directory});
   return programs;
 }
 
@@ -96,6 +97,7 @@ wire::Launch launch_message(const Job& job, const Host& host, const ContractAddr
   const bool is_slurm_job = environment.variables.has("SLURM_JOB_ID");
   launch.environment = variables_of_host(host, environment).entries();
   launch.host_variables = environment.host_variables;
+  launch.umask = job.spec.environment.umask;
   launch.pty = job.spec.output.pty;
   launch.window = window_of_ranks(job);
   if (mpi_wires(job.spec.environment.wire_mpi, environment).pmi)

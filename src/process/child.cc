@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -118,6 +119,7 @@ pid_t fork_into_cgroup(const std::string& cgroup) {
   if (!set_standard_descriptors(options)) fail(kDescriptors);
   if (options.controlling_terminal && ::ioctl(1, TIOCSCTTY, 0) != 0) fail(kSession);
   if (!command.directory.empty() && ::chdir(command.directory.c_str()) != 0) fail(kDirectory);
+  if (options.umask) ::umask(*options.umask);
   close_others_at_exec();
   for (const int fd : options.passed_fds)
     if (::fcntl(fd, F_SETFD, 0) != 0) fail(kDescriptors);

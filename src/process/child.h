@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct ChildOptions {
   bool controlling_terminal = false;  // stdout_fd is a terminal and becomes the session's
   bool die_with_parent = true;        // PDEATHSIG SIGKILL; tied to the *thread* that calls
   bool may_be_traced = false;         // by this process and its children, under Yama's scope 1
+  std::optional<mode_t> umask{};      // none: the caller's
   CoreMask cores;                     // that it may run on; empty: the caller's
   std::string cgroup;  // directory of a cgroup v2 that the child starts in; empty: the caller's
 };

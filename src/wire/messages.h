@@ -190,7 +190,9 @@ struct Program {
   std::vector<std::string> argv;
   std::string directory;
   std::vector<std::string> environment;  // NAME=VALUE; beats Launch's environment
-  void fields(auto& a) { a(argv, directory, environment); }
+  // The directory without symbolic links, where it has any on hvrun's machine; for messages.
+  std::string real_directory{};
+  void fields(auto& a) { a(argv, directory, environment, real_directory); }
 };
 
 // The job as PMI-1 describes it to ranks.
@@ -220,8 +222,9 @@ struct Launch {
   WindowSize window{};                   // with pty
   std::uint32_t credit_bytes = 1 << 20;  // output of each rank before its first Credit
   std::optional<PmiWorld> pmi{};         // the agent serves PMI-1 to the ranks
+  std::uint32_t umask = 022;             // of every rank: hvrun's
   void fields(auto& a) {
-    a(programs, environment, host_variables, ranks, pty, window, credit_bytes, pmi);
+    a(programs, environment, host_variables, ranks, pty, window, credit_bytes, pmi, umask);
   }
 };
 

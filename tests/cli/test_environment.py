@@ -137,6 +137,21 @@ def test_the_working_directory_travels(hvrun, tmp_path):
     assert run(hvrun, "--no-label", "-np", "1", "--wdir", "sub", "pwd", cwd=tmp_path).stdout.endswith(b"/sub\n")
 
 
+def test_the_working_directory_is_the_one_that_the_user_sees(hvrun, tmp_path):
+    """PWD, such as a link or an automounter's name, where it is the current directory, and nothing else."""
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.mkdir()
+    link.symlink_to(real)
+
+    def shown(**more):
+        result = run(hvrun, "--no-label", "-np", "1", "sh", "-c", "echo $PWD; pwd", cwd=real, **more)
+        return result.stdout.decode().split()
+
+    assert shown(PWD=str(link)) == [str(link)] * 2
+    assert shown(PWD=str(tmp_path)) == [str(real)] * 2
+    assert shown(PWD="link") == [str(real)] * 2
+
+
 def test_a_missing_directory_is_an_error_before_any_rank_starts(hvrun, tmp_path):
     marker = tmp_path / "started"
     result = run(hvrun, "-np", "2", "--wdir", "/no/such/dir", "touch", str(marker))

@@ -16,7 +16,7 @@ GROUPS = {
     "Placement": ["--map-by", "--rank-by", "--npernode", "--gpus-per-rank", "--rankfile", "--oversubscribe"],
     "Binding": ["--bind-to", "--gpu-bind", "--nic-bind", "--report-bindings"],
     "Reaching hosts": ["--ssh-port", "--ssh-identity-file", "--ssh-user", "--ssh-accept-new", "--rsh", "--spawner", "--start-timeout"],
-    "What ranks are born with": ["-x", "--clean-env", "--wdir", "--master-port", "--no-hold-port", "--mpi", "--wire-mpi"],
+    "What ranks are born with": ["-x", "--clean-env", "--wdir", "--nested", "--master-port", "--no-hold-port", "--mpi", "--wire-mpi"],
     "Output and input": ["--label", "--no-label", "--timestamp", "--ranks", "--no-training-summary", "--output-dir", "--stdin", "--pty",
                          "--result-fd"],
     "Ending": ["--grace", "--lost-after", "--timeout", "--restarts"],

@@ -20,6 +20,7 @@ void LocalRanks::start(PumpContext& context, const wire::Launch& launch, Prepare
   options.credit_bytes = launch.credit_bytes;
   options.pipe_bytes = pipe_bytes_for(launch.ranks.size());
   options.cgroup = cgroup;
+  options.umask = launch.umask;
   const auto start_one = [this, &context, &launch, prepare = std::move(prepare), options,
                           callbacks](std::size_t i) {
     std::unique_ptr<RankProcess> rank;

@@ -122,6 +122,7 @@ SpawnResult spawn(const Command& command, const Streams& streams, const StartOpt
   child.controlling_terminal = options.pty;
   child.may_be_traced = true;  // stack_run.h
   child.cgroup = options.cgroup;
+  child.umask = options.umask;
   SpawnResult result = spawn_child(command, child);
   if (result.pid < 0 && !child.cgroup.empty()) {
     // A cgroup is optional: where it refuses the rank, the rank runs without it.

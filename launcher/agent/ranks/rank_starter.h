@@ -38,6 +38,7 @@ struct StartOptions {
   std::size_t pipe_bytes = 64 << 10;  // requested for stdout
   std::string cgroup;                 // directory of the cgroup it starts in; empty: none
   std::vector<int> passed_fds{};      // inherited by the rank
+  std::uint32_t umask = 022;
 };
 
 struct StreamCallbacks {

@@ -87,18 +87,19 @@ std::vector<Sample> samples_of_starting() {
       sample(ProbeReply{{{1, {"10.0.0.1"}, ""}, {2, {}, "refused"}}},
              u32(2) + u32(1) + u32(1) + text("10.0.0.1") + text("") + u32(2) + u32(0) +
                  text("refused")),
-      sample(Launch{{{{"a", "\xff\n"}, "/d", {"B=2"}}},
+      sample(Launch{{{{"a", "\xff\n"}, "/d", {"B=2"}, "/r"}},
                     {"A=1"},
                     {"SSH_*"},
                     {{7, {{"RANK", "7"}}, StdinMode::kForwarded, 1, {3}, true}},
                     true,
                     {132, 43},
                     65536,
-                    PmiWorld{9, "m"}},
+                    PmiWorld{9, "m"},
+                    077},
              u32(1) + u32(2) + text("a") + text("\xff\n") + text("/d") + u32(1) + text("B=2") +
-                 u32(1) + text("A=1") + u32(1) + text("SSH_*") + u32(1) + u32(7) + u32(1) +
-                 text("RANK") + text("7") + u8(1) + u32(1) + u32(1) + u32(3) + u8(1) + u8(1) +
-                 u32(132) + u32(43) + u32(65536) + u8(1) + u32(9) + text("m")),
+                 text("/r") + u32(1) + text("A=1") + u32(1) + text("SSH_*") + u32(1) + u32(7) +
+                 u32(1) + text("RANK") + text("7") + u8(1) + u32(1) + u32(1) + u32(3) + u8(1) +
+                 u8(1) + u32(132) + u32(43) + u32(65536) + u8(1) + u32(9) + text("m") + u32(077)),
       sample(Ready{}, ""),
       sample(Problem{"what", "hint", true}, text("what") + text("hint") + u8(1)),
       sample(Go{}, ""),
