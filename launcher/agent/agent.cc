@@ -13,6 +13,7 @@
 #include "launcher/agent/ending/descendant_hunt.h"
 #include "launcher/agent/ranks/rank_command.h"
 #include "launcher/agent/ranks/rank_starter.h"
+#include "launcher/facts/bound_cores.h"
 #include "launcher/facts/facts.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/check.h"
@@ -226,6 +227,12 @@ void Agent::finish_start(const Status& status) {
   }
   advance(AgentEvent::kAllStarted);
   link_.send(wire::Started{ranks_.local().pids()});
+  // Once they run: of two jobs that start at the same time, one sees the other.
+  const std::string shared =
+      describe_shared_cores(host_.request.job_id, ranks_.cores_of_one_each(), own_cores());
+  if (!shared.empty())
+    link_.send(wire::Note{shared + ", so both jobs are slow: run one after the other or elsewhere, "
+                                   "or both with --bind-to none"});
   ranks_.send_held_signals();
 }
 

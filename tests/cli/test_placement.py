@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from launching import lines_by_rank, run
+from launching import lines_by_rank, run, start
 
 CORES = sorted(os.sched_getaffinity(0))
 
@@ -34,6 +34,17 @@ def test_ranks_are_bound_to_one_core_each_where_that_is_asked(hvrun):
     assert lines[0][1] == lines[1][1] == b"1"
     for rank in (0, 1):
         assert b"rank %d on host localhost: cores %d" % (rank, bound[rank]) in result.stderr, result.stderr
+
+
+@pytest.mark.skipif(len(CORES) < 2, reason="needs two cores")
+def test_two_jobs_that_bind_ranks_to_the_same_cores_are_told(hvrun):
+    first = start(hvrun, "-np", "1", "--bind-to", "core", "sh", "-c", "echo runs; exec sleep 600")
+    assert first.stdout.readline() == b"[0] runs\n"
+    second = run(hvrun, "-np", "1", "--bind-to", "core", "true")
+    assert second.returncode == 0 and b"ranks of another hvrun job are bound to core" in second.stderr, second.stderr
+    assert b"--bind-to none" in second.stderr
+    unbound = run(hvrun, "-np", "1", "--bind-to", "none", "true")
+    assert unbound.returncode == 0 and b"another hvrun job" not in unbound.stderr, unbound.stderr
 
 
 def test_ranks_have_threads_for_their_share_of_the_cores_unless_told(hvrun):

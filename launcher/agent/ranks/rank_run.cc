@@ -11,6 +11,7 @@
 #include "launcher/agent/ranks/rank_starter.h"
 #include "launcher/agent/ranks/signal_targets.h"
 #include "launcher/facts/process_table.h"
+#include "launcher/facts/topology.h"
 #include "src/base/clock.h"
 #include "src/contract/contract.h"
 
@@ -63,6 +64,18 @@ void RankRun::start(const std::string& cgroup, AddConnections add_connections,
     return status;
   };
   ranks_.start(context_, launch_, prepare, cgroup, callbacks, std::move(on_over));
+}
+
+CoreMask RankRun::cores_of_one_each() const {
+  const auto is_bound = [](const wire::LaunchRank& rank) { return !rank.cores.empty(); };
+  if (std::none_of(launch_.ranks.begin(), launch_.ranks.end(), is_bound)) return {};
+  std::size_t threads_of_core = 1;
+  for (const wire::Core& core : read_cores(own_cores(), ""))
+    threads_of_core = std::max(threads_of_core, core.threads.size());
+  CoreMask cores;
+  for (const wire::LaunchRank& rank : launch_.ranks)
+    if (rank.cores.size() <= threads_of_core) unite(&cores, mask_of(rank.cores));
+  return cores;
 }
 
 void RankRun::give_up_unstarted() {

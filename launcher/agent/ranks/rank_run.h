@@ -15,6 +15,7 @@
 #include "launcher/agent/ranks/local_ranks.h"
 #include "launcher/agent/ranks/output_pump.h"
 #include "launcher/agent/ranks/rank_command.h"
+#include "src/base/core_mask.h"
 #include "src/base/environment.h"
 #include "src/base/status.h"
 #include "src/base/unique_fd.h"
@@ -55,6 +56,9 @@ class RankRun {
   void forward_signal(int number, std::size_t first = 0);
 
   const wire::Launch& launch() const { return launch_; }
+  // The cores of ranks that are bound to one core each; empty: none is. Others, such as those bound
+  // to a NUMA node, may have company.
+  CoreMask cores_of_one_each() const;
   LocalRanks& local() { return ranks_; }
   const LocalRanks& local() const { return ranks_; }
 
