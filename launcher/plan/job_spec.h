@@ -38,9 +38,9 @@ enum class DryRun {
 struct ProgramSpec {
   std::vector<std::string> argv;    // never empty for a launch
   std::string working_directory{};  // absolute
-  std::string real_directory{};     // the same without symbolic links; empty: it has none
   int ranks = 0;                    // 0: all ranks of the job run this program
   Exports exports{};                // beats the job's
+  std::string real_directory{};     // working_directory without symbolic links; empty: has none
 };
 
 // Which slot gets which rank, GPUs and cores.

@@ -45,13 +45,17 @@ bool states_login(const HostTarget& host, const SshChoice& choice) {
 }
 
 // Before anything is connected. Another OpenSSL in LD_LIBRARY_PATH keeps libssh from opening, and
-// not the system's ssh, which runs without that variable if need be.
+// not the system's ssh, which runs without that variable if need be. A libssh that is itself
+// missing or broken ("libssh.so.4: ...", "libssh.so.4 has no ...") is an error.
 void open_libssh(const Environment& environment) {
   std::vector<std::string> entries = environment.entries();
   try {
     libssh();
   } catch (const Error& error) {
-    if (!remove_loader_settings(&entries)) throw;
+    const std::string reason = error.what();
+    const bool is_libssh = reason.find("libssh.so.4:") != std::string::npos ||
+                           reason.find("libssh.so.4 has no") != std::string::npos;
+    if (is_libssh || !remove_loader_settings(&entries)) throw;
     throw LeftToSystemSsh{
         "it does not open, perhaps because of your LD_LIBRARY_PATH or LD_PRELOAD: " +
         std::string(error.what())};
