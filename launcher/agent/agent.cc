@@ -227,13 +227,13 @@ void Agent::finish_start(const Status& status) {
   }
   advance(AgentEvent::kAllStarted);
   link_.send(wire::Started{ranks_.local().pids()});
+  ranks_.send_held_signals();
   // Once they run: of two jobs that start at the same time, one sees the other.
   const std::string shared =
       describe_shared_cores(host_.request.job_id, ranks_.cores_of_one_each(), own_cores());
   if (!shared.empty())
     link_.send(wire::Note{shared + ", so both jobs are slow: run one after the other or elsewhere, "
                                    "or both with --bind-to none"});
-  ranks_.send_held_signals();
 }
 
 void Agent::pause(bool stopped) {

@@ -13,6 +13,7 @@
 #include "launcher/allocation/scheduler.h"
 #include "src/base/bounded_file.h"
 #include "src/base/error.h"
+#include "src/net/interfaces.h"
 
 namespace hv::launcher {
 namespace {
@@ -47,13 +48,6 @@ bool is_program(const std::string& path) {
   struct stat info {};
   return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
          ::access(path.c_str(), X_OK) == 0;
-}
-
-bool is_same_file(const std::string& one, const std::string& other) {
-  struct stat first {
-  }, second{};
-  return ::stat(one.c_str(), &first) == 0 && ::stat(other.c_str(), &second) == 0 &&
-         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
 // No host is named so: whoever writes it means a file, whether or not it is there.
@@ -126,11 +120,18 @@ using Choose = HostList(const HostList&, std::string_view, const AddressLookup&)
 // --include and --exclude of this machine, which nobody has named. A choice without slots changes
 // nothing.
 HostList among_own_slots(HostList this_machine, const std::string& option, const std::string& words,
-                         Choose* choose, const AddressLookup& look_up) {
+                         Choose* choose) {
   HostEntry own;
   own.name = "localhost";
   own.origin = option;
-  HostList chosen = choose({{own}}, words, look_up);
+  const AddressLookup is_own = [](const std::vector<std::string>& names) {
+    std::vector<std::vector<std::string>> addresses;
+    for (const std::string& name : names)
+      addresses.push_back(is_own_name(name) ? std::vector<std::string>{"here"}
+                                            : std::vector<std::string>{});
+    return addresses;
+  };
+  HostList chosen = choose({{own}}, words, is_own);
   const HostEntry& left = chosen.entries.front();
   return left.gpus.empty() && left.without_gpus.empty() ? std::move(this_machine)
                                                         : std::move(chosen);
@@ -139,7 +140,7 @@ HostList among_own_slots(HostList this_machine, const std::string& option, const
 HostList choose_among(HostList list, const std::string& option, const std::string& words,
                       Choose* choose, const AddressLookup& look_up) {
   if (words.empty()) return list;
-  if (list.this_machine) return among_own_slots(std::move(list), option, words, choose, look_up);
+  if (list.this_machine) return among_own_slots(std::move(list), option, words, choose);
   return choose(list, words, look_up);
 }
 

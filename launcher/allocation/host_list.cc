@@ -11,11 +11,12 @@ namespace hv::launcher {
 namespace {
 
 [[noreturn]] void contradiction(const HostEntry& first, const Place& place, const char* what) {
+  std::string expected = std::string("the same ") + what + " wherever the host is named";
+  if (what == std::string_view("port"))
+    expected += "; hosts behind one address have names of their own: 'first address=" + first.name +
+                " port=2201', 'second address=" + first.name + " port=2202'";
   mistake(place, 0, "host '" + first.name + "' has another " + what + " in " + first.origin,
-          std::string("the same ") + what +
-              " wherever the host is named; hosts behind one address have names of their own: "
-              "'first address=" +
-              first.name + " port=2201', 'second address=" + first.name + " port=2202'");
+          expected);
 }
 
 template <class T>
@@ -56,9 +57,24 @@ HostIndex::HostIndex(const HostList& list, AddressLookup look_up)
   }
 }
 
-// Also fills by_address_, with the answers to one call for all names.
-std::vector<std::string> HostIndex::addresses_of(const std::string& name) {
+bool HostIndex::has_form(const std::string& name) const {
+  const auto [first, last] = by_form_.equal_range(shortest_form(name));
+  return std::any_of(first, last,
+                     [&](const auto& each) { return is_same_host(name, each.second->name); });
+}
+
+void HostIndex::expect(const std::vector<std::string>& names) {
+  for (const std::string& name : names)
+    if (!has_form(name)) expected_.push_back(name);
+}
+
+// The first call looks up the entries and the expected names, too.
+const std::vector<std::string>& HostIndex::addresses_of(const std::string& name) {
+  if (const auto known = resolved_.find(name); known != resolved_.end()) return known->second;
   std::vector<std::string> names{name};
+  names.insert(names.end(), expected_.begin(), expected_.end());
+  expected_.clear();
+  const std::size_t entries_at = names.size();
   if (!by_address_)
     for (const HostEntry& entry : list_.entries)
       names.push_back(entry.address.empty() ? entry.name : entry.address);
@@ -66,10 +82,11 @@ std::vector<std::string> HostIndex::addresses_of(const std::string& name) {
   if (!by_address_) {
     by_address_.emplace();
     for (std::size_t i = 0; i < list_.entries.size(); ++i)
-      for (const std::string& address : addresses.at(i + 1))
+      for (const std::string& address : addresses.at(entries_at + i))
         by_address_->emplace(address, &list_.entries[i]);
   }
-  return addresses.at(0);
+  for (std::size_t i = 0; i < entries_at; ++i) resolved_[names[i]] = std::move(addresses[i]);
+  return resolved_[name];
 }
 
 const HostEntry* HostIndex::find(const std::string& user, const std::string& name,

@@ -95,15 +95,20 @@ class HostIndex {
   // that column if it may mean several.
   const HostEntry* find(const std::string& user, const std::string& name, const Place& place,
                         std::size_t column);
+  // These will be asked for: those that fit no entry by name are looked up together.
+  void expect(const std::vector<std::string>& names);
 
  private:
   using Entries = std::multimap<std::string, const HostEntry*>;
-  std::vector<std::string> addresses_of(const std::string& name);
+  bool has_form(const std::string& name) const;
+  const std::vector<std::string>& addresses_of(const std::string& name);
 
   const HostList& list_;
   AddressLookup look_up_;
   Entries by_name_, by_form_;
-  std::optional<Entries> by_address_;  // once look_up_ was called
+  std::optional<Entries> by_address_;                         // once look_up_ was called
+  std::vector<std::string> expected_;                         // to look up with the first name
+  std::map<std::string, std::vector<std::string>> resolved_;  // addresses by name
 };
 
 class HostCollector {

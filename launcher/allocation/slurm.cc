@@ -16,6 +16,8 @@
 namespace hv::launcher {
 namespace {
 
+const std::string kNodeList = "SLURM_JOB_NODELIST";
+
 // "4(x3),2": 4, 4, 4, 2.
 std::vector<int> tasks_by_node(const Place& place, std::size_t nodes) {
   std::vector<int> tasks;
@@ -81,16 +83,18 @@ std::vector<std::string> suffixes_of_job(const Environment& environment) {
   std::vector<std::string> suffixes;
   for (int component = 0; component < slurm_components(environment); ++component)
     suffixes.push_back(suffix_of_slurm_component(component));
-  return suffixes.empty() ? std::vector<std::string>{""} : suffixes;
+  const bool are_listed = !suffixes.empty() && environment.has(kNodeList + suffixes.front());
+  return are_listed ? suffixes : std::vector<std::string>{""};
 }
 
 // The node expression of the job in which this process runs, if it runs in one.
 std::optional<std::string> nodes_of_job(const Environment& environment) {
   if (!environment.has("SLURM_JOB_ID")) return std::nullopt;
+  // In a rank of hvrun's $SLURM_JOB_NODELIST names the hosts with ranks.
+  if (auto all = environment.get_filled("HVRUN_JOB_NODELIST")) return all;
   std::vector<std::string> nodes;
   for (const std::string& suffix : suffixes_of_job(environment))
-    if (auto some = environment.get_filled("SLURM_JOB_NODELIST" + suffix))
-      nodes.push_back(std::move(*some));
+    if (auto some = environment.get_filled(kNodeList + suffix)) nodes.push_back(std::move(*some));
   return nodes.empty() ? std::nullopt : std::optional<std::string>(join(nodes, ","));
 }
 
@@ -126,7 +130,7 @@ std::optional<HostList> hosts_of_slurm(const Environment& environment, const Rea
   refuse_many_tasks(environment);
   HostList list;
   for (const std::string& suffix : suffixes_of_job(environment)) {
-    const std::string name = "SLURM_JOB_NODELIST" + suffix;
+    const std::string name = kNodeList + suffix;
     const auto expression = environment.get_filled(name);
     if (!expression) continue;
     HostList component = parse_host_expression(*expression, "$" + name);
@@ -145,6 +149,10 @@ HostList with_slurm_names(HostList hosts, const Environment& environment,
   if (!expression || hosts.this_machine) return hosts;
   const HostList nodes = parse_host_expression(*expression, "$SLURM_JOB_NODELIST");
   HostIndex index(nodes, look_up);
+  std::vector<std::string> names;
+  for (const HostEntry& host : hosts.entries)
+    if (!has_words_for_ssh(host)) names.push_back(host.name);
+  index.expect(names);
   std::map<std::string, HostEntry*> named;  // by the node's name
   for (HostEntry& host : hosts.entries) {
     if (has_words_for_ssh(host)) continue;

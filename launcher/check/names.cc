@@ -4,13 +4,14 @@
 
 #include "launcher/check/probe_list.h"
 #include "launcher/check/told.h"
-#include "src/net/interfaces.h"
+#include "src/net/address.h"
 
 namespace hv::launcher {
 namespace {
 
 bool is_loopback(const std::string& address) {
-  return kind_of_address("", address) == AddressKind::kLoopback;
+  const auto parsed = SocketAddress::parse(address, 0);
+  return parsed && parsed->is_loopback();
 }
 
 // A host alone needs no address that leads to it.
@@ -34,8 +35,9 @@ void judge_names(const CheckInput& input, Judgement* judgement) {
 }
 
 constexpr const char* kWhy =
-    "PyTorch's Gloo and TensorPipe are told the right interface by hvrun, but programs that give "
-    "others their host's name or its address (Ray, Spark, JAX, TensorFlow) wait in vain";
+    "hvrun gives PyTorch's Gloo and TensorPipe the right interface, but the ranks of programs that "
+    "publish their host's name or its address (Ray, Spark, JAX, TensorFlow) do not reach each "
+    "other";
 
 }  // namespace
 

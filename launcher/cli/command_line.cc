@@ -11,6 +11,7 @@
 #include "launcher/cli/option_parsing.h"
 #include "launcher/cli/option_values.h"
 #include "launcher/cli/program_search.h"
+#include "launcher/plan/common_environment.h"
 #include "launcher/plan/launch_plan.h"
 #include "launcher/plan/nested_launcher.h"
 #include "src/base/bounded_seconds.h"
@@ -403,7 +404,7 @@ CommandLine parse_words(const std::vector<std::string>& words, bool is_check,
                                           spec.programs[0].working_directory, current_directory));
   for (const ProgramSpec& program : spec.programs) refuse_assignment(program.argv);
   spec.allows_nested = raw.nested;
-  refuse_nested_launchers(spec, options);
+  refuse_nested_launchers(spec, options, is_in_scheduler_job(environment));
   HorovodSettings horovod = horovod_options.settings();
   Exports exports = horovod.variables;
   exports.add_all(spec.environment.exports);  // later: -x beats horovodrun's options

@@ -1,33 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/commands/commands.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <climits>
 #include <cstdio>
 
+#include "src/base/bounded_file.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
 
-namespace {
-
-// Both name one directory.
-bool is_same_directory(const std::string& one, const std::string& other) {
-  struct stat first {
-  }, second{};
-  return ::stat(one.c_str(), &first) == 0 && ::stat(other.c_str(), &second) == 0 &&
-         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
-}
-
-}  // namespace
-
 std::string current_directory(const Environment& environment) {
   const std::string named = environment.get_or("PWD", "");
-  if (!named.empty() && named[0] == '/' && is_same_directory(named, ".")) return named;
+  if (!named.empty() && named[0] == '/' && is_same_file(named, ".")) return named;
   char path[PATH_MAX];
   if (!::getcwd(path, sizeof path)) {
     throw Error(ErrorKind::kUsage, "find the current directory: " + errno_text(errno),

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "launcher/facts/process_table.h"
+#include "src/contract/contract.h"
 #include "src/process/command.h"
 
 namespace hv::launcher {
@@ -15,7 +16,7 @@ namespace {
 constexpr std::array kSignsOfSlurmd{"/run/slurmd.pid", "/run/slurm/slurmd.pid",
                                     "/sys/fs/cgroup/system.slice/slurmd.service",
                                     "/sys/fs/cgroup/system.slice/slurmstepd.scope"};
-// The second is what a machine without a file of its own gets from the controller.
+// /run/slurm/conf is what the controller sends to machines without a configuration of their own.
 constexpr std::array kConfigurations{"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf",
                                      "/etc/slurm-llnl/slurm.conf"};
 
@@ -55,7 +56,7 @@ SlurmPresence find_slurm(const Environment& environment) {
 }
 
 bool is_machine_by_default(const HostList& hosts, const Environment& environment) {
-  return hosts.this_machine && !environment.has("SLURM_JOB_ID") && !environment.has("HVRUN_RANK");
+  return hosts.this_machine && !environment.has("SLURM_JOB_ID") && !has_contract(environment);
 }
 
 std::vector<std::string> warnings_of_login_node(const SlurmPresence& slurm) {
@@ -63,8 +64,8 @@ std::vector<std::string> warnings_of_login_node(const SlurmPresence& slurm) {
   return {
       "the ranks run on this machine, which looks like a login node: it has Slurm's commands, no "
       "slurmd, and hvrun runs in no job; for the cluster's nodes type 'salloc -N 2 hvrun ...', or "
-      "write a job script by 'hvrun script' and give it to sbatch; -H localhost says that this "
-      "machine is meant"};
+      "write a job script by 'hvrun script' and give it to sbatch; -H localhost:N says that N "
+      "ranks are meant for this machine"};
 }
 
 }  // namespace hv::launcher

@@ -67,8 +67,9 @@ void choose_spawner(HostList* hosts, const Environment& environment, JobSpec* sp
 bool has_hosts_with_own_environment(const JobSpec& spec, const HostList& list) {
   const std::vector<HostTarget> targets = targets_of(spec, list, own_hostname());
   return spec.access.spawner != SpawnerChoice::kSrun &&
-         std::any_of(targets.begin(), targets.end(),
-                     [](const HostTarget& target) { return !target.is_local; });
+         std::any_of(targets.begin(), targets.end(), [](const HostTarget& target) {
+           return !target.is_local && !is_own_name(target.name);
+         });
 }
 
 // What is set in hvrun's environment, or by -x, and has no effect.

@@ -372,7 +372,7 @@ std::string main_file_of(const Words& program) {
   wire::Program inner{program, "/", {}};
   while (const auto wrapped = wrapped_program(inner)) inner = *wrapped;
   const Words& words = inner.argv;
-  const std::string name = words[0].substr(words[0].rfind('/') + 1);
+  const std::string name = base_name(words[0]);
   if (name == "bash" || name == "sh")
     return words.size() > 1 && words[1][0] != '-' ? words[1] : words[0];
   if (!is_python_name(name)) return words[0];

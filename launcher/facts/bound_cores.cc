@@ -40,25 +40,18 @@ bool is_rank_of_other_job(const std::string& environ_text, const std::string& jo
          !environ_holds(environ_text, "HVRUN_JOB_ID=" + job_id);
 }
 
-std::string core_list(const CoreMask& mask) {
-  std::string text;
-  const auto has = [&mask](std::uint32_t core) {
-    return core / 64 < mask.size() && (mask[core / 64] >> core % 64 & 1) != 0;
-  };
-  for (std::uint32_t core = 0; core < mask.size() * 64; ++core) {
-    if (!has(core)) continue;
-    const std::uint32_t first = core;
-    while (has(core + 1)) ++core;
-    text += (text.empty() ? "" : ",") + std::to_string(first);
-    if (core > first) text += "-" + std::to_string(core);
-  }
-  return text;
+std::vector<int> cores_in(const CoreMask& mask) {
+  std::vector<int> cores;
+  for (std::size_t core = 0; core < mask.size() * 64; ++core)
+    if ((mask[core / 64] >> core % 64 & 1) != 0) cores.push_back(static_cast<int>(core));
+  return cores;
 }
 
 }  // namespace
 
 std::string describe_shared_cores(const std::string& job_id, const CoreMask& cores,
                                   const CoreMask& usable, const std::string& proc) {
+  if (count_cores(cores) == 0) return "";
   CoreMask shared;
   std::string first;
   for (const std::string& pid : names_in(proc)) {
@@ -72,9 +65,8 @@ std::string describe_shared_cores(const std::string& job_id, const CoreMask& cor
     if (first.empty()) first = pid;
   }
   if (first.empty()) return "";
-  const int count = count_cores(shared);
-  return "ranks of another hvrun job are bound to " + std::string(count == 1 ? "core " : "cores ") +
-         core_list(shared) + ", too (such as pid " + first + ")";
+  return "ranks of another hvrun job are bound to " + ranges_of("core", cores_in(shared)) +
+         ", too (such as pid " + first + ")";
 }
 
 }  // namespace hv::launcher

@@ -17,8 +17,8 @@ struct ExecLimits {
   std::uint64_t all_strings = 0;  // with 8 bytes for each pointer
 };
 
-// Those of a child of this process. Linux: a quarter of the soft stack limit, between 128 KiB and
-// 6 MiB.
+// The limits of a child of this process. Linux: a quarter of the soft stack limit, between 128 KiB
+// and 6 MiB.
 ExecLimits exec_limits();
 
 // Why execve would refuse (E2BIG): size, limit, and the variables or arguments that take the most.

@@ -67,9 +67,9 @@ std::size_t words_of_option(const Wrapper& wrapper, std::string_view word) {
   return 1;
 }
 
-std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 }  // namespace
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 std::optional<wire::Program> wrapped_program(const wire::Program& program) {
   if (program.argv.empty()) return std::nullopt;

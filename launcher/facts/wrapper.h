@@ -15,6 +15,9 @@ namespace hv::launcher {
 // with env's assignments in its environment. Nothing: no known wrapper, or an unknown option.
 std::optional<wire::Program> wrapped_program(const wire::Program& program);
 
+// "train.py" of "/home/ada/train.py".
+std::string base_name(const std::string& path);
+
 // "python3", "/usr/bin/python3.11", "pypy3".
 bool is_python_name(const std::string& file);
 

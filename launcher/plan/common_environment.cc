@@ -105,16 +105,8 @@ constexpr const char* kUserVariables[] = {"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "
 // Schedulers set these for each node of a job; elsewhere the user has set them.
 constexpr const char* kNodeVariables[] = {
     "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "TEMP", "TMP", "TMPDIR"};
-// Every job of Slurm, PBS, LSF or SGE has one of these.
-constexpr const char* kSchedulerJobs[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE"};
-
-bool is_in_scheduler_job(const Environment& own) {
-  return std::any_of(std::begin(kSchedulerJobs), std::end(kSchedulerJobs),
-                     [&own](const char* name) { return own.has(name); });
-}
-
 // "A, B and C".
-std::string join_names(const std::vector<std::string>& names) {
+std::string join_with_and(const std::vector<std::string>& names) {
   if (names.size() < 2) return join(names, "");
   return join({names.begin(), names.end() - 1}, ", ") + " and " + names.back();
 }
@@ -134,6 +126,12 @@ std::vector<std::string> user_variables_left_behind(const JobSpec& spec, const E
 }
 
 }  // namespace
+
+bool is_in_scheduler_job(const Environment& own) {
+  constexpr const char* kJobs[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE"};
+  return std::any_of(std::begin(kJobs), std::end(kJobs),
+                     [&own](const char* name) { return own.has(name); });
+}
 
 CommonEnvironment common_environment(const JobSpec& spec, const Environment& own) {
   CommonEnvironment result;
@@ -176,7 +174,7 @@ std::vector<std::string> variables_left_behind(const JobSpec& spec, const Enviro
   if (spec.environment.clean_environment) return {};
   const std::vector<std::string> names = user_variables_left_behind(spec, own);
   if (names.empty()) return {};
-  return {join_names(names) + word_for(names.size(), " is", " are") +
+  return {join_with_and(names) + word_for(names.size(), " is", " are") +
           " not passed on: ranks on other hosts have their own host's; to pass " +
           word_for(names.size(), "it", "them") + " on: -x " + join(names, " -x ")};
 }
@@ -187,7 +185,7 @@ std::vector<std::string> overridden_variables(const JobSpec& spec, const Environ
   for (const std::string& name : contract_names())
     if (name != kMasterPort && own.get_filled(name)) names.push_back(name);
   if (names.empty()) return {};
-  return {join_names(names) + word_for(names.size(), " has", " have") +
+  return {join_with_and(names) + word_for(names.size(), " has", " have") +
           " no effect: hvrun itself sets " + word_for(names.size(), "it", "them") +
           " for each rank"};
 }

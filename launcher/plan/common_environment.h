@@ -28,6 +28,9 @@ CommonEnvironment common_environment(const JobSpec& spec, const Environment& own
 // A warning for each pattern of -x that matches no variable of hvrun's environment.
 std::vector<std::string> unmatched_exports(const JobSpec& spec, const Environment& own);
 
+// Whether hvrun runs in a job of Slurm, PBS, LSF or SGE.
+bool is_in_scheduler_job(const Environment& own);
+
 // A warning where variables such as TMPDIR are set and ranks on other hosts do not have them. For
 // jobs whose hosts do not inherit hvrun's environment.
 std::vector<std::string> variables_left_behind(const JobSpec& spec, const Environment& own);

@@ -105,7 +105,7 @@ std::string list_with_slots_for(std::vector<PlannedHost> hosts, long ranks) {
   return words.size() > kMostSlotWords ? "" : " (-H " + join(words, ",") + ")";
 }
 
-// How there would be slots for the ranks: whoever named the hosts has stated them.
+// How to get slots for the ranks from the source of the hosts.
 std::string advice_on_slots(const HostList& list, const std::vector<PlannedHost>& hosts,
                             long ranks) {
   if (!list.scheduler.empty()) return request_more_slots(list.scheduler, ranks, hosts.size());

@@ -31,6 +31,12 @@ struct LauncherKind {
   bool takes_options_of_hvrun = false;
 };
 
+constexpr const char* kFlagsOfAccelerate =
+    "cpu,multi-gpu,tpu,ipex,use-xpu,use-mps-device,use-deepspeed,use-fsdp,same-network,"
+    "use-parallelism-config,use-megatron-lm,m,module,no-python,debug,q,quiet,"
+    "dynamo-use-fullgraph,dynamo-use-dynamic,dynamo-use-regional-compilation,"
+    "enable-cpu-affinity,tpu-use-cluster,no-tpu-use-cluster,tpu-use-sudo,downcast-bf16";
+
 constexpr LauncherKind kKinds[] = {
     {.files = "torchrun,torch-distributed-run",
      .modules = "torch.distributed.run,torch.distributed.launch",
@@ -43,22 +49,19 @@ constexpr LauncherKind kKinds[] = {
     {.files = "accelerate",
      .modules = "accelerate.commands.accelerate_cli",
      .subcommand = "launch",
-     .flags = "cpu,multi-gpu,tpu,ipex,use-xpu,use-mps-device,use-deepspeed,use-fsdp,same-network,"
-              "use-parallelism-config,use-megatron-lm,m,module,no-python,debug,q,quiet,h,help,"
-              "dynamo-use-fullgraph,dynamo-use-dynamic,dynamo-use-regional-compilation,"
-              "enable-cpu-affinity,tpu-use-cluster,no-tpu-use-cluster,tpu-use-sudo,downcast-bf16",
+     .flags = kFlagsOfAccelerate,
      .ranks = "num-processes",
      .join = "num-machines,machine-rank,main-process-ip,rdzv-backend",
      .join_options = "--num_machines and --machine_rank",
      .starts_python = true},
     {.files = "accelerate-launch",
      .modules = "accelerate.commands.launch",
-     .flags = "cpu,multi-gpu,use-deepspeed,use-fsdp,m,module,no-python,debug,q,quiet",
+     .flags = kFlagsOfAccelerate,
      .ranks = "num-processes",
      .join = "num-machines,machine-rank,main-process-ip,rdzv-backend",
      .join_options = "--num_machines and --machine_rank",
      .starts_python = true},
-    {.files = "deepspeed,ds",
+    {.files = "deepspeed",
      .modules = "deepspeed.launcher.runner",
      .flags = "module,no-python,no-local-rank,no-ssh,no-ssh-check,force-multi,save-pid,"
               "elastic-training,bind-cores-to-rank,q,quiet,h,help",
@@ -67,17 +70,13 @@ constexpr LauncherKind kKinds[] = {
      .join = "node-rank,no-ssh",
      .join_options = "--no_ssh and --node_rank",
      .starts_python = true},
-    {.files = "mpirun,mpiexec,mpiexec.hydra,orterun,prterun,prun",
+    {.files = "mpirun,mpiexec,mpiexec.hydra,orterun",
      .flags = "allow-run-as-root,oversubscribe,tag-output,timestamp-output,v,verbose,q,quiet,l,"
               "display-map,display-allocation,report-bindings,nolocal,nooversubscribe,pernode,"
               "bynode,byslot,bind-to-core,bind-to-socket,genvall,envall,prepend-rank,do-not-launch,"
               "h,help,V,version,info",
      .pairs = "mca,gmca,pmca,prtemca,genv,env",
      .ranks = "np,n,c"},
-    {.files = "srun",
-     .flags = "K,l,label,u,unbuffered,pty,overlap,exact,exclusive,v,verbose,Q,quiet,O,overcommit,s,"
-              "oversubscribe,k,no-kill,h,help,V,version",
-     .ranks = "n,ntasks"},
     {.files = "horovodrun",
      .modules = "horovod.run,horovod.runner.launch",
      .takes_options_of_hvrun = true},
@@ -94,8 +93,6 @@ bool has_word(std::string_view list, std::string_view word) {
   return false;
 }
 
-std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 // The launcher, and where its own words begin in argv.
 struct FoundKind {
   const LauncherKind* kind = nullptr;
@@ -105,7 +102,7 @@ struct FoundKind {
 
 FoundKind kind_of_file(const std::string& file, std::size_t begin) {
   for (const LauncherKind& kind : kKinds)
-    if (has_word(kind.files, file_name(file))) return {&kind, begin, file_name(file)};
+    if (has_word(kind.files, base_name(file))) return {&kind, begin, base_name(file)};
   return {};
 }
 
@@ -115,14 +112,16 @@ FoundKind kind_of_python(const Words& argv) {
   if (!target.script.empty()) return kind_of_file(target.script, target.next);
   for (const LauncherKind& kind : kKinds)
     if (has_word(kind.modules, target.module))
-      return {&kind, target.next, file_name(argv[0]) + " -m " + target.module};
+      return {&kind, target.next, base_name(argv[0]) + " -m " + target.module};
   return {};
 }
 
-// These of hvrun's own start no ranks.
+// Whether this call prints something and starts no ranks.
 bool is_harmless(const LauncherKind& kind, const Words& words) {
-  constexpr const char* kSubcommands = "check,env,explain,script,--version,--help,-h,--check-build";
-  return kind.takes_options_of_hvrun && (words.empty() || has_word(kSubcommands, words[0]));
+  constexpr const char* kQuestions = "--version,-V,--help,-h";
+  constexpr const char* kSubcommands = "check,env,explain,script,--check-build";
+  if (words.empty() || has_word(kQuestions, words[0])) return true;
+  return kind.takes_options_of_hvrun && has_word(kSubcommands, words[0]);
 }
 
 // "--nproc_per_node=4": "nproc-per-node" and "4"; "-n4": "n" and "4".
@@ -152,6 +151,8 @@ class OptionReader {
       if (!value && !has_word(kind_.flags, name)) value = next_value(name);
       take(name, value.value_or(""), launcher);
     }
+    // torchrun on one host may have a rendezvous of its own: --nnodes 1 --rdzv-endpoint localhost.
+    launcher->joins_several_hosts = has_join_option_ && !is_one_host_;
     if (kind_.starts_python && !is_program_) launcher->program = {"python"};
     if (kind_.starts_python && is_module_) launcher->program.emplace_back("-m");
     for (; at_ < words_.size(); ++at_) launcher->program.push_back(words_[at_]);
@@ -167,9 +168,9 @@ class OptionReader {
     const auto number = parse_integer(value);
     if (has_word(kind_.ranks, name) && number && *number > 0 && *number <= kMostRanks)
       launcher->ranks = static_cast<int>(*number);
-    const bool is_one_host =
-        has_word("nnodes,num-machines", name) && (value == "1" || value == "1:1");
-    if (has_word(kind_.join, name) && !is_one_host) launcher->joins_several_hosts = true;
+    if (has_word("nnodes,num-machines", name) && (value == "1" || value == "1:1"))
+      is_one_host_ = true;
+    if (has_word(kind_.join, name)) has_join_option_ = true;
     is_module_ = is_module_ || name == "m" || name == "module";
     is_program_ = is_program_ || name == "no-python";
   }
@@ -177,7 +178,7 @@ class OptionReader {
   const LauncherKind& kind_;
   const Words& words_;
   std::size_t at_ = 0;
-  bool is_module_ = false, is_program_ = false;
+  bool is_module_ = false, is_program_ = false, has_join_option_ = false, is_one_host_ = false;
 };
 
 // The program behind wrappers, without their words.
@@ -198,15 +199,16 @@ bool has_number_of_ranks(const JobSpec& spec) {
 }
 
 // "hvrun -np 4 python train.py".
+// has_other_hosts: the job may have other hosts than this machine.
 std::string command_instead(const JobSpec& spec, const NestedLauncher& launcher,
-                            const Words& options) {
+                            const Words& options, bool has_other_hosts) {
   Words words{"hvrun"};
   if (!launcher.has_options_of_hvrun) {
     words.insert(words.end(), options.begin(), options.end());
-    const bool names_hosts = !spec.hosts.hosts.empty() || !spec.hosts.hostfile.empty();
     if (launcher.ranks && !has_number_of_ranks(spec))
-      words.insert(words.end(), {launcher.are_ranks_per_host && names_hosts ? "--npernode" : "-np",
-                                 std::to_string(*launcher.ranks)});
+      words.insert(words.end(),
+                   {launcher.are_ranks_per_host && has_other_hosts ? "--npernode" : "-np",
+                    std::to_string(*launcher.ranks)});
   }
   words.insert(words.end(), launcher.program.begin(), launcher.program.end());
   return shown(words);
@@ -240,12 +242,15 @@ std::optional<NestedLauncher> find_nested_launcher(const std::vector<std::string
   return launcher;
 }
 
-void refuse_nested_launchers(const JobSpec& spec, const std::vector<std::string>& options) {
+void refuse_nested_launchers(const JobSpec& spec, const std::vector<std::string>& options,
+                             bool is_in_scheduler_job) {
   if (spec.allows_nested) return;
+  const bool has_other_hosts =
+      is_in_scheduler_job || !spec.hosts.hosts.empty() || !spec.hosts.hostfile.empty();
   for (const ProgramSpec& program : spec.programs) {
     const auto launcher = find_nested_launcher(program.argv);
     if (!launcher || launcher->joins_several_hosts) continue;
-    std::string hint = command_instead(spec, *launcher, options);
+    std::string hint = command_instead(spec, *launcher, options, has_other_hosts);
     if (!launcher->join_options.empty())
       hint += "; one " + launcher->name + " on each host needs " + launcher->join_options;
     throw Error(ErrorKind::kUsage,
@@ -270,8 +275,9 @@ void check_ranks_of_launchers(const JobSpec& spec, const LaunchPlan& plan) {
     throw Error(ErrorKind::kUsage,
                 "'" + printable(launcher->name) + "' starts the processes of a host itself, and " +
                     host + " has " + std::to_string(*most) + " ranks that would run it",
-                "--npernode 1 for one on each host, or none of it: " +
-                    command_instead(spec, *launcher, {}) + "; --nested starts it all the same");
+                "--npernode 1 for one on each host; or leave out " + launcher->name +
+                    ", so that hvrun starts the processes itself; --nested starts it all the "
+                    "same");
   }
 }
 

@@ -20,7 +20,7 @@ struct NestedLauncher {
   std::string join_options{};        // options that would say so; empty: there are none
   // What it would start, as hvrun takes it: "python train.py --lr 1".
   std::vector<std::string> program{};
-  std::optional<int> ranks{};         // the number of processes that it was told, ...
+  std::optional<int> ranks{};         // its option for the number of processes, ...
   bool are_ranks_per_host = false;    // ... on each host
   bool has_options_of_hvrun = false;  // `program` begins with options that hvrun takes itself
 };
@@ -31,7 +31,8 @@ std::optional<NestedLauncher> find_nested_launcher(const std::vector<std::string
 
 // Throws Error(kUsage) for a program that is a launcher and does not join several hosts, with the
 // command to type instead. options: those of hvrun, as typed. --nested allows such programs.
-void refuse_nested_launchers(const JobSpec& spec, const std::vector<std::string>& options);
+void refuse_nested_launchers(const JobSpec& spec, const std::vector<std::string>& options,
+                             bool is_in_scheduler_job);
 
 // Throws Error(kUsage) where a host has several ranks of one that does.
 void check_ranks_of_launchers(const JobSpec& spec, const LaunchPlan& plan);

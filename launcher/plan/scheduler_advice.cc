@@ -44,6 +44,11 @@ void warn_of_idle_gpus(const JobSpec& spec, const HostList& list, LaunchPlan* pl
   if (std::any_of(plan->hosts.begin(), plan->hosts.end(),
                   [](const PlannedHost& host) { return host.slots_assumed; }))
     return;
+  // The user has chosen among the GPUs.
+  if (std::any_of(list.entries.begin(), list.entries.end(), [](const HostEntry& entry) {
+        return !entry.gpus.empty() || !entry.without_gpus.empty();
+      }))
+    return;
   const GpuUse use = gpu_use(spec, list, *plan);
   if (use.used >= use.all) return;
   const auto ranks = static_cast<std::int64_t>(plan->ranks.size());

@@ -99,7 +99,7 @@ void add_counts(const std::vector<HostRanks>& hosts, const Environment& job, Cha
     changes->set.emplace_back(name, number);
   for (const char* name : {"SLURM_TASKS_PER_NODE", "SLURM_STEP_TASKS_PER_NODE"})
     changes->set.emplace_back(name, by_node);
-  // It acts as an option of an srun that a rank starts, so a job without it does not get it.
+  // This variable acts as an option of an srun that a rank starts: a job without it gets none.
   if (!job.has(kTasksEach)) return;
   if (std::equal(counts.begin() + 1, counts.end(), counts.begin()))
     changes->set.emplace_back(kTasksEach, counts.front());

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "launcher/facts/program_file.h"
 #include "launcher/facts/read_file.h"
 #include "launcher/probes/program.h"
 #include "src/base/text.h"
@@ -13,7 +14,6 @@
 namespace hv::launcher {
 namespace {
 
-constexpr const char* kSystemPath = "/usr/local/bin:/usr/bin:/bin";
 constexpr int kUnknownName = 2;  // getent's exit code
 
 std::vector<std::string> words_of(std::string_view line) {
@@ -28,7 +28,7 @@ std::string resolve_name(const std::string& getent, TimePoint until, wire::NameF
   Command command;
   command.program = getent;
   command.argv = {"getent", "ahosts", facts->name};
-  command.environment = {std::string("PATH=") + kSystemPath};
+  command.environment = {std::string("PATH=") + kDefaultPath};
   const Captured captured = capture_output(command, until - now());
   if (!captured.trouble.empty()) return "getent ahosts " + facts->name + ": " + captured.trouble;
   if (!captured.is_well() && captured.status->shell_code() != kUnknownName)
@@ -54,8 +54,9 @@ std::string line_of_hosts_file(std::string_view content, std::string_view name) 
   const std::vector<std::string> lines = split(content, '\n');
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const std::vector<std::string> words = words_of(lines[i].substr(0, lines[i].find('#')));
-    if (words.empty() || std::find(words.begin() + 1, words.end(), name) == words.end()) continue;
-    return "line " + std::to_string(i + 1) + ": " + join(words, " ");
+    const auto is_name = [&name](const std::string& word) { return lower(word) == lower(name); };
+    if (words.empty() || std::none_of(words.begin() + 1, words.end(), is_name)) continue;
+    return "line " + std::to_string(i + 1) + ": " + printable(join(words, " "));
   }
   return "";
 }
@@ -63,7 +64,7 @@ std::string line_of_hosts_file(std::string_view content, std::string_view name) 
 void inspect_names(const wire::CheckRequest& request, const Environment&, wire::CheckReply* reply) {
   const TimePoint until = end_of_probe(request);
   std::string reason;
-  const std::string getent = find_program("getent", kSystemPath, "/", &reason);
+  const std::string getent = find_program("getent", kDefaultPath, "/", &reason);
   if (getent.empty()) {
     reply->unanswered.push_back({"names", "find getent: " + reason});
     return;

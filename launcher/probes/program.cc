@@ -24,8 +24,6 @@ namespace {
 constexpr std::size_t kMostDigested = 64 << 20;
 constexpr double kShareOfTime = 0.8;  // of a request's time, until a probe stops waiting
 
-std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 std::string in_directory(const std::string& name, const std::string& directory) {
   return name.empty() || name[0] == '/' ? name : directory + "/" + name;
 }

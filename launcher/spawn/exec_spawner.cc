@@ -114,8 +114,11 @@ boost::asio::awaitable<std::unique_ptr<AgentChannel>> ExecSpawner::start(HostTar
         "see whether --rsh runs the command on that host and hands on what goes in "
         "and out: echo there | " +
         printable(options_.remote_shell) + " " + name + " cat";
-  std::string gate = name;
-  if (by_ssh) gate = co_await query_login_gate(words, name, options_, deadline);
+  if (!by_ssh) {
+    std::function<void()> nothing;
+    co_return co_await start_by(std::move(words), std::move(advice), deadline, std::move(nothing));
+  }
+  const std::string gate = co_await query_login_gate(words, name, options_, deadline);
   const LateHosts::Attempt attempt = [this, &words, &advice, &gate, &deadline] {
     return start_by_ssh(words, advice, gate, deadline);
   };
@@ -140,17 +143,24 @@ boost::asio::awaitable<std::unique_ptr<AgentChannel>> ExecSpawner::start_by(
   const auto executor = co_await boost::asio::this_coro::executor;
   const std::string doing = "start the agent on host " + host.host;
   auto channel = std::make_unique<ProcessChannel>(executor, command, AtClose::kTerminate, doing);
-  BootstrapPlan plan{host, options_.build_id, agent_, agent_words(options_), has_logged_in};
-  std::string words_of_loader;
+  bool has_answered = false;  // then what failed may be a program of the host
+  std::function<void()> note_answer = [&has_answered, &has_logged_in] {
+    has_answered = true;
+    if (has_logged_in) has_logged_in();
+  };
+  BootstrapPlan plan{host, options_.build_id, agent_, agent_words(options_), note_answer};
+  std::string reason;
   try {
     co_return co_await bootstrap_agent(std::move(channel), std::move(plan), deadline);
   } catch (const EndedEarly& error) {
-    if (!is_loader_failure(error.words()) || !remove_loader_settings(&command.environment)) throw;
-    words_of_loader = error.words();
+    if (has_answered || !is_loader_failure(error.words()) ||
+        !remove_loader_settings(&command.environment))
+      throw;
+    reason = error.words();
   }
-  warn_of_loader_settings(command.argv[0], words_of_loader);
+  warn_of_loader_settings(command.argv[0], reason);
   channel = std::make_unique<ProcessChannel>(executor, command, AtClose::kTerminate, doing);
-  plan = {std::move(host), options_.build_id, agent_, agent_words(options_), has_logged_in};
+  plan = {std::move(host), options_.build_id, agent_, agent_words(options_), note_answer};
   co_return co_await bootstrap_agent(std::move(channel), std::move(plan), deadline);
 }
 

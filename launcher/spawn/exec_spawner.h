@@ -47,7 +47,7 @@ class ExecSpawner : public Spawner {
   boost::asio::awaitable<std::unique_ptr<AgentChannel>> start(HostTarget host) override;
   std::string route(const HostTarget& host) override;
   std::string advice_if_lost(const HostTarget& host) override;
-  // By these words, to which the start line is added. has_logged_in: see BootstrapPlan.
+  // Runs these words with the start line behind them. has_logged_in: see BootstrapPlan.
   boost::asio::awaitable<std::unique_ptr<AgentChannel>> start_by(
       std::vector<std::string> words, HostAdvice host, StartDeadline& deadline,
       std::function<void()> has_logged_in);

@@ -82,7 +82,10 @@ asio::awaitable<std::unique_ptr<AgentChannel>> LateHosts::start_when_there(const
     } catch (const LoginRefused& error) {
       reason.emplace(error);
     } catch (const NotThereYet& error) {
-      if (!may_come_late || seen_.count(host) > 0) throw;
+      if (!may_come_late || seen_.count(host) > 0) {
+        if (awaited_) awaited_->reasons.erase(host);
+        throw;
+      }
       reason.emplace(error);
     } catch (const Error&) {
       // What the deadline has broken off is told by the attempts before it.

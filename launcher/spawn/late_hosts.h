@@ -37,7 +37,7 @@ class NotThereYet : public Error {
   explicit NotThereYet(const Error& error) : Error(error) {}
 };
 
-// An sshd closed the connection before it asked who comes: it has too many logins at once.
+// An sshd closed the connection before the login: it has too many of them at once.
 class LoginRefused : public Error {
  public:
   explicit LoginRefused(const Error& error) : Error(error) {}

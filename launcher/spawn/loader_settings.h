@@ -15,7 +15,7 @@ bool is_loader_failure(const std::string& words);
 // Removes both variables from NAME=VALUE entries. False: there was none.
 bool remove_loader_settings(std::vector<std::string>* environment);
 
-// Says so, once for each program.
+// Warns that the program runs without them, once for each program.
 void warn_of_loader_settings(const std::string& program, const std::string& words);
 
 }  // namespace hv::launcher

@@ -29,7 +29,7 @@ struct LoginLimiter::Gate {
     bool is_let_in = false;
   };
 
-  // The place of a login that has ended goes to the first that waits.
+  // The first login that waits replaces one that has ended.
   void end_login() {
     if (waiting.empty()) {
       --logins;
@@ -48,9 +48,8 @@ namespace {
 
 class CountedLogin : public LoginLimiter::Permit {
  public:
-  CountedLogin(const asio::any_io_executor& executor, std::function<void()> end)
-      : end_(std::make_shared<std::function<void()>>(std::move(end))),
-        longest_(executor, LoginLimiter::kLongestLogin) {
+  CountedLogin(const asio::any_io_executor& executor, Duration longest, std::function<void()> end)
+      : end_(std::make_shared<std::function<void()>>(std::move(end))), longest_(executor, longest) {
     longest_.async_wait([end = end_](const boost::system::error_code& error) {
       if (!error) end_once(*end);
     });
@@ -80,8 +79,9 @@ asio::awaitable<std::shared_ptr<LoginLimiter::Permit>> LoginLimiter::acquire(
   std::shared_ptr<Gate>& at = gates_[gate];
   if (!at) at = std::make_shared<Gate>();
   const std::shared_ptr<Gate> state = at;
-  const auto admit = [&executor, &state] {
-    return std::make_shared<CountedLogin>(executor, [state] { state->end_login(); });
+  const auto admit = [this, &executor, &state] {
+    return std::make_shared<CountedLogin>(executor, longest_login_,
+                                          [state] { state->end_login(); });
   };
   if (state->logins < kMostAtOnce) {
     ++state->logins;

@@ -22,7 +22,9 @@ class LoginLimiter {
   static constexpr int kMostAtOnce = 8;
   static constexpr Duration kLongestLogin = std::chrono::seconds(5);
 
-  // A login that counts until release(), its destruction, or kLongestLogin.
+  explicit LoginLimiter(Duration longest_login = kLongestLogin) : longest_login_(longest_login) {}
+
+  // A login that counts until release(), its destruction, or longest_login.
   class Permit {
    public:
     virtual ~Permit() = default;
@@ -36,6 +38,7 @@ class LoginLimiter {
 
  private:
   struct Gate;  // shared with its permits
+  const Duration longest_login_;
   std::map<std::string, std::shared_ptr<Gate>> gates_;
 };
 

@@ -90,7 +90,9 @@ asio::awaitable<std::string> master_address(LaunchContext& context, const Addres
   const std::string address = choice.addresses.front();
   const std::string name = job.members().front().target.name;
   if (address.find(':') == std::string::npos || is_address(name)) co_return address;
-  wire::CheckRequest request = check_request(context, kReachTimeout, {"names"});
+  wire::CheckRequest request;
+  request.timeout_s = Seconds(kReachTimeout).count();
+  request.probes = {"names"};
   request.names = {name};
   for (Host& host : job.members()) {
     host.answers.checks.ask();

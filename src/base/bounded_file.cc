@@ -55,4 +55,11 @@ std::string read_bounded_file(const std::string& path, std::size_t most_bytes,
   return content;
 }
 
+bool is_same_file(const std::string& one, const std::string& other) {
+  struct stat first {
+  }, second{};
+  return ::stat(one.c_str(), &first) == 0 && ::stat(other.c_str(), &second) == 0 &&
+         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
 }  // namespace hv

@@ -15,4 +15,7 @@ namespace hv {
 std::string read_bounded_file(const std::string& path, std::size_t most_bytes,
                               const std::string& what, const std::string& hint);
 
+// Whether both paths lead to one file or directory, by device and inode.
+bool is_same_file(const std::string& one, const std::string& other);
+
 }  // namespace hv

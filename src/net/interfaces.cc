@@ -93,6 +93,11 @@ std::string own_hostname() {
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
+bool is_own_name(const std::string& name) {
+  const std::string form = lower(name);
+  return form == "localhost" || form == lower(own_hostname()) || is_own_address(name);
+}
+
 std::optional<InterfaceFilter::Item> InterfaceFilter::parse_item(std::string_view text,
                                                                  bool is_excluded) {
   Item item;

@@ -37,6 +37,9 @@ bool is_own_address(const std::string& ip);
 // As gethostname(2) says it.
 std::string own_hostname();
 
+// "localhost", the hostname, without case, or an own address. Resolves nothing.
+bool is_own_name(const std::string& name);
+
 // Of an address with that text on that interface.
 AddressKind kind_of_address(const std::string& interface, const std::string& ip);
 

@@ -168,7 +168,7 @@ def test_an_hvrun_inside_a_rank_finds_no_fault_with_the_ranks_environment(hvrun)
     (("accelerate", "launch", "--num_processes=2", "train.py"), "hvrun -np 2 python train.py"),
     (("deepspeed", "--num_gpus", "2", "train.py"), "hvrun -np 2 python train.py"),
     (("--dry-run", "mpirun", "-np", "2", "./train"), "hvrun --dry-run -np 2 ./train"),
-    (("--dry-run=offline", "srun", "-n2", "./train"), "hvrun --dry-run=offline -np 2 ./train"),
+    (("--dry-run=offline", "mpiexec", "-n", "2", "./train"), "hvrun --dry-run=offline -np 2 ./train"),
     (("-np", "2", "horovodrun", "-np", "2", "python", "train.py"), "hvrun -np 2 python train.py"),
     (("hvrun", "-np", "2", "./train"), "hvrun -np 2 ./train"),
     (("script", "-np", "2", "torchrun", "train.py"), "python train.py")])

@@ -91,7 +91,7 @@ def test_an_environment_too_long_for_a_host_is_an_error_before_any_rank_starts(h
     result = run(hvrun, *small_stack(tmp_path), *dry_run, "touch", str(marker), **variables)
     told = (result.stdout + result.stderr).decode()
     assert result.returncode == 3 and not marker.exists(), told
-    assert "its arguments and environment take 31" in told and "this host takes at most 256 KiB" in told, told
+    assert re.search(r"its arguments and environment take 3[12]\d\.?\d* KiB", told) and "this host takes at most 256 KiB" in told, told
     assert "the largest: TOKENS (117.2 KiB), TABLE (107.4 KiB), LESS (87.9 KiB)" in told, told
     assert "small" in told and "try: unset variables that ranks do not need" in told, told
     assert not dry_run or ("could not start" in told and "could start" not in told), told

@@ -61,6 +61,15 @@ def test_many_names_of_one_address(crowd, options):
     launch(crowd, "g", *options)
 
 
+@pytest.mark.parametrize("way", ["libssh", "jump"])
+def test_no_more_than_eight_logins_are_under_way_at_once(crowd, way):
+    """sshd refuses the ninth, and logs that."""
+    limit(crowd["gate"], "8:100:8")
+    configure(crowd, "Host v*\n  ProxyJump gate\n")
+    launch(crowd, "g" if way == "libssh" else "v")
+    assert "MaxStartups throttling" not in sshd.log(crowd["gate"]), sshd.log(crowd["gate"])
+
+
 @pytest.mark.parametrize("options", [[], ["--rsh", "ssh"]], ids=["libssh", "ssh"])
 def test_an_sshd_that_refuses_most_logins_is_asked_again(crowd, options):
     """One login at a time: whoever comes meanwhile is refused, so most of the eight that hvrun begins at once."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """This machine under any of its names and addresses: ranks run here without SSH, and no sshd is needed."""
 
+import re
+
 import pytest
 
 from harness import sshd
@@ -29,17 +31,48 @@ def test_this_machine_under_another_name(alone, name):
     assert f"host {host.strip('[]')}: this machine" in result.err, str(result)
 
 
-def test_a_login_that_is_asked_for_is_made(alone):
+@pytest.fixture
+def own_sshd(alone):
+    """The login host's own, on port 22 and by every name."""
     sshd.set_up(alone.login)
-    sshd.start(alone.login, port=2222)
-    sshd.write_known_hosts(alone.login, "root", f"[127.0.0.1]:2222 {key_pair('host-login').public}\n")
-    for words in (["-p", "2222"], ["--ssh-user", "root", "-p", "2222"]):
-        result = alone.run(["hvrun", "-v", *words, "-H", "127.0.0.1:1", "hostname"])
-        expect_hosts(result, "login")
-        assert "host 127.0.0.1: SSH" in result.err, str(result)
-    alone.login.write_file(f"{HOME}/.ssh/config", "Host here\n  HostName 127.0.0.1\n  Port 2222\n", mode=0o600)
-    result = alone.run(["hvrun", "-v", "-H", "here:1", "hostname"])
-    assert "host here: SSH" in result.err, str(result)
+    sshd.start(alone.login)
+    names = f"127.0.0.1,here,login.lab.example,{alone.login.address}"
+    sshd.write_known_hosts(alone.login, "root", f"{names} {key_pair('host-login').public}\n" + alone.known_hosts())
+    return alone
+
+
+@pytest.mark.parametrize("words", [("--ssh-user", "root"), ("-p", "22"), ("-i", f"{HOME}/.ssh/id_ed25519"), ("--rsh", "ssh")])
+def test_a_login_that_is_requested_is_made(own_sshd, words):
+    result = own_sshd.run(["hvrun", "-v", *words, "-H", "127.0.0.1:1", "hostname"])
+    expect_hosts(result, "login")
+    assert re.search("host 127.0.0.1: (SSH|ssh .--rsh.)", result.err), str(result)
+
+
+@pytest.mark.parametrize("line, name, route", [
+    ("HostName 127.0.0.1", "here", "SSH"), ("ProxyJump node1", "login.lab.example", "the system's ssh"),
+    ("IdentitiesOnly yes", "login.lab.example", "this machine")])
+def test_a_route_of_the_ssh_configuration_is_taken(own_sshd, line, name, route):
+    """And what has nothing to do with the route is none."""
+    own_sshd.login.write_file(f"{HOME}/.ssh/config", f"Host {name}\n  {line}\n", mode=0o600)
+    result = own_sshd.run(["hvrun", "-v", "-H", f"{name}:1", "hostname"])
+    expect_hosts(result, "login")
+    assert f"host {name}: {route}" in result.err, str(result)
+
+
+def test_another_port_of_the_ssh_configuration_is_taken(own_sshd):
+    sshd.restart(own_sshd.login, port=2222)
+    sshd.write_known_hosts(own_sshd.login, "root", f"[127.0.0.1]:2222 {key_pair('host-login').public}\n")
+    own_sshd.login.write_file(f"{HOME}/.ssh/config", "Host 127.0.0.1\n  Port 2222\n", mode=0o600)
+    result = own_sshd.run(["hvrun", "-v", "-H", "127.0.0.1:1", "hostname"])
+    expect_hosts(result, "login")
+    assert "host 127.0.0.1: SSH" in result.err, str(result)
+
+
+def test_a_port_for_all_hosts_is_for_those_that_have_an_sshd(alone):
+    """As with horovodrun -p, whose users run no sshd on the machine where they type it."""
+    sshd.restart(alone["node1"], port=2222)
+    sshd.write_known_hosts(alone.login, "root", f"[node1]:2222 {key_pair('host-node1').public}\n")
+    expect_hosts(alone.run([*on("localhost", "node1"), "-p", "2222", "hostname"]), "login", "node1")
 
 
 def test_an_address_of_another_host_is_reached_by_ssh(alone):

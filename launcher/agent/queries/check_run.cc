@@ -45,7 +45,7 @@ void CheckRun::start(const wire::CheckRequest& request, const Environment& own) 
   question.command.argv = {"hvrun-agent", kProbe};
   question.command.program = "/proc/self/exe";
   question.command.environment = environment_of_probes(request, own);
-  if (const auto problem = exec_size_problem(question.command.program, question.command.argv,
+  if (const auto problem = exec_size_problem("a program", question.command.argv,
                                              question.command.environment, exec_limits()))
     return refuse_environment(request, *problem);
   question.stdin_fd = request_.get();

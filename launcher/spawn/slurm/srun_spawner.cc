@@ -181,9 +181,12 @@ Error SrunSpawner::failure(const std::string& words) {
 // To the end of srun. A copy of the agent goes with it only where its own file is not on all nodes.
 asio::awaitable<void> SrunSpawner::run(std::shared_ptr<Step> step) {
   try {
+    std::vector<std::string> tried = environment_;
     std::string words = co_await run_srun(step, "");
+    // Another component's step may have removed them from environment_ meanwhile.
     if (step->arrived == 0 && !is_over_ && is_loader_failure(words) &&
-        remove_loader_settings(&environment_)) {
+        remove_loader_settings(&tried)) {
+      environment_ = std::move(tried);
       warn_of_loader_settings("srun", words);
       words = co_await run_srun(step, "");
     }

@@ -52,7 +52,8 @@ std::string changed_key_advice(const std::string& name, const std::string& file,
       shell_quote(name) + (file.empty() ? "" : " -f " + shell_quote(file));
   if (!is_checking_off) return advice;
   return advice +
-         ". ssh would go on (StrictHostKeyChecking no), and hvrun does not: whoever answers there "
+         ". ssh would go on (StrictHostKeyChecking no), and hvrun does not: the machine that "
+         "answers "
          "would get this job's environment and run it. For hosts that get new keys each time write "
          "'UserKnownHostsFile /dev/null' and 'GlobalKnownHostsFile /dev/null' for them into "
          "~/.ssh/config";

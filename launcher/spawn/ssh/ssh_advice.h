@@ -22,7 +22,7 @@ struct ReachedHost {
 HostAdvice ssh_host_advice(const ReachedHost& host);
 // Whether what the system's ssh said may be otherwise in a moment, where the host just comes up.
 bool may_pass_by_itself(const std::string& words);
-// Whether sshd, or one on the way, closed the connection before it asked who comes. words: of the
+// Whether sshd, or one on the way, closed the connection before the login. words: of the
 // system's ssh, or libssh's error in the key exchange.
 bool is_refused_login(const std::string& words);
 std::string refused_login_advice();

@@ -215,6 +215,13 @@ std::string login_gate(const SshWords& words) {
   return lower(value_of(words, "hostname")) + ":" + value_of(words, "port", "22");
 }
 
+bool has_own_route(const SshWords& words, const std::string& requested) {
+  return value_of(words, "proxyjump", "none") != "none" ||
+         value_of(words, "proxycommand", "none") != "none" ||
+         value_of(words, "port", "22") != "22" ||
+         lower(value_of(words, "hostname")) != lower(requested);
+}
+
 SshConfig default_ssh_config(const SshSurroundings& surroundings) {
   const std::string folder = surroundings.home + "/.ssh/";
   SshConfig config;

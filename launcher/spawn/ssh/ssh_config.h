@@ -58,6 +58,8 @@ std::string reason_for_system_ssh(const SshWords& words, const SshSurroundings& 
 // The sshd that the connection meets first, the same text for all hosts behind it: the first jump
 // host, a ProxyCommand, or host and port.
 std::string login_gate(const SshWords& words);
+// Whether HostName, Port, ProxyJump or ProxyCommand lead elsewhere than to port 22 of `requested`.
+bool has_own_route(const SshWords& words, const std::string& requested);
 // Where there is no ssh to ask: its defaults.
 SshConfig default_ssh_config(const SshSurroundings& surroundings);
 

@@ -4,7 +4,6 @@
 #include <pwd.h>
 #include <unistd.h>
 
-#include "launcher/spawn/loader_settings.h"
 #include "launcher/spawn/process_channel.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
@@ -53,6 +52,12 @@ SshConfig config_without_ssh(const HostTarget& host, const SshSurroundings& surr
   return config;
 }
 
+// Why `ssh -G` failed: it names the configuration's file in that case. Without what the user has
+// configured there, hvrun might log in to another host.
+bool is_about_configuration(const std::string& words) {
+  return words.find("config") != std::string::npos;
+}
+
 asio::awaitable<CommandOutput> run_ssh(Command command, std::string host, std::string doing,
                                        StartDeadline& deadline) {
   std::function<void()> cancel;
@@ -89,16 +94,18 @@ asio::awaitable<SshChoice> query_ssh_config(HostTarget host, const SpawnOptions&
   const std::string doing = "read the ssh configuration for host " + host.name;
   Command command = ssh_dash_g(host, options, program);
   const CommandOutput output = co_await run_ssh(std::move(command), host.name, doing, deadline);
-  if (!output.clean && is_loader_failure(output.words))
+  if (!output.clean && !is_about_configuration(output.words))
     co_return SshChoice{config_without_ssh(
-        host, surroundings, "ssh does not run here (" + printable(output.words, 300) + ")")};
+        host, surroundings, "'ssh -G' fails here (" + printable(output.words, 300) + ")")};
   if (!output.clean) {
     throw Error(ErrorKind::kStart, doing + ": " + printable(output.words, 600),
                 "look what 'ssh -G " + host.name + "' says");
   }
   const SshWords words = parse_ssh_words(output.text);
+  const std::string& requested = host.address.empty() ? host.name : host.address;
   co_return SshChoice{interpret_ssh_words(words, surroundings),
-                      reason_for_system_ssh(words, surroundings), login_gate(words)};
+                      reason_for_system_ssh(words, surroundings), login_gate(words),
+                      has_own_route(words, requested)};
 }
 
 asio::awaitable<std::string> query_login_gate(std::vector<std::string> ssh_command,

@@ -16,6 +16,7 @@ struct SshChoice {
   SshConfig config;
   std::string system_ssh_reason{};  // not empty: libssh will not do
   std::string gate{};               // login_gate(), for the system's ssh
+  bool has_own_route = false;       // see has_own_route()
 };
 
 // The home and the user as ssh takes them: from the password database, not from HOME.

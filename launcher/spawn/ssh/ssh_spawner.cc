@@ -33,15 +33,10 @@ struct LeftToSystemSsh {
   std::string reason;
 };
 
-// How long the name service may take over a form of this machine's own hostname.
-constexpr auto kMostForOwnName = std::chrono::seconds(1);
-
-// Whether a login was asked for, or ssh's configuration has another name or port for the host, or a
-// proxy before it.
+// Whether the user requested a login, or ssh's configuration has another route to the host.
 bool states_login(const HostTarget& host, const SshChoice& choice) {
-  const std::string& requested = host.address.empty() ? host.name : host.address;
-  const bool is_direct = choice.gate.empty() || choice.gate == lower(requested) + ":22";
-  return !host.user.empty() || host.port != 0 || !host.identity_file.empty() || !is_direct;
+  return !host.user.empty() || host.port != 0 || !host.identity_file.empty() ||
+         choice.has_own_route;
 }
 
 // Before anything is connected. Another OpenSSL in LD_LIBRARY_PATH keeps libssh from opening, and
@@ -162,23 +157,19 @@ asio::awaitable<std::vector<SocketAddress>> SshSpawner::find_host(const HostTarg
   const SshConfig& config = choice.config;
   const ResolveQuery query{host.name, config.host_name, config.port, config.family};
   if (states_login(host, choice)) co_return co_await resolve(query, deadline);
-  const std::string own_name = own_hostname();
-  if (lower(host.name) == lower(own_name) || lower(host.name) == "localhost")
-    co_return std::vector<SocketAddress>{};
   std::vector<SocketAddress> addresses;
-  if (is_same_host(host.name, own_name)) {
-    try {
-      StartDeadline soon(co_await asio::this_coro::executor, kMostForOwnName);
-      addresses = co_await resolve(query, soon);
-    } catch (const Error&) {
-      // The resolver does not know it: the name alone says whose it is.
-    }
-  } else {
+  if (is_own_name(config.host_name)) co_return addresses;
+  try {
     addresses = co_await resolve(query, deadline);
+  } catch (const NotThereYet&) {
+    // A name that the resolver does not know may still be a form of this machine's own.
+    if (!is_same_host(host.name, own_hostname())) throw;
+    co_return addresses;
   }
   const bool is_here = std::all_of(addresses.begin(), addresses.end(),
                                    [](const auto& each) { return is_own_address(each.ip()); });
-  co_return is_here ? std::vector<SocketAddress>{} : std::move(addresses);
+  if (is_here) addresses.clear();
+  co_return addresses;
 }
 
 asio::awaitable<std::shared_ptr<SshSession>> SshSpawner::log_in_by_libssh(

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "src/net/interfaces.h"
 #include "tests/unit/allocation/refusal.h"
 #include "tests/unit/temporary_folder.h"
 
@@ -80,8 +81,10 @@ TEST_CASE("--include and --exclude without hosts choose among this machine's GPU
   HostWishes without;
   without.exclude = "localhost:1";
   CHECK(find(without).entries.at(0).without_gpus == std::vector<int>{1});
-  wishes.include = "node1:0";
-  CHECK(message_of([&] { find(wishes); }).find("'node1' is none of the hosts") !=
+  wishes.include = hv::own_hostname() + ":1";
+  CHECK(find(wishes).entries.at(0).gpus == std::vector<std::string>{"1"});
+  wishes.include = "no-such-host:0";
+  CHECK(message_of([&] { find(wishes); }).find("'no-such-host' is none of the hosts") !=
         std::string::npos);
 }
 

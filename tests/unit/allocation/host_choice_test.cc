@@ -116,6 +116,13 @@ TEST_CASE("a host is chosen by its address, and only a name that fits no other w
   CHECK(names("[fd00::1]") == "n1");
   CHECK(picture(exclude_hosts(list, "10.0.0.2@trainer@n3", look_up)) == "twin1 twin2");
   CHECK(picture(include_hosts(list, "trainer:1", look_up)) == "n1:1(1)");
+  calls = 0;
+  HostIndex index(list, look_up);
+  index.expect({"trainer", "n2", "10.0.0.2", "unknown"});
+  CHECK(index.find("", "unknown", {"-H", 0, ""}, 0) == nullptr);
+  CHECK(index.find("", "trainer", {"-H", 0, ""}, 0)->name == "n1");
+  CHECK(index.find("", "10.0.0.2", {"-H", 0, ""}, 0)->name == "n2");
+  CHECK(calls == 1);
   CHECK(message_of([&] { names("10.0.0.5"); }).find("'10.0.0.5' may be twin1") !=
         std::string::npos);
   CHECK(message_of([&] { names("10.0.0.9"); }).find("is none of the hosts") != std::string::npos);

@@ -185,6 +185,10 @@ TEST_CASE("Slurm: nodes get Slurm's names, by which srun knows them") {
   CHECK(renamed("nobody,10.0.0.9", environment) == "nobody 10.0.0.9");
   CHECK(renamed("ada@n1.lab", environment) == "n1.lab");
   CHECK(renamed("n1.lab", {}) == "n1.lab");
+  // In a rank of hvrun's that has but one of the nodes
+  const auto in_rank = Environment::from_entries(
+      {"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n1", "HVRUN_JOB_NODELIST=n[1-2]"});
+  CHECK(renamed("n2.lab", in_rank) == "n2");
   CHECK(message_of([&] {
           renamed("job", environment);
         }).find("'job' may be job.1.x ($SLURM_JOB_NODELIST) or job.2.x") != std::string::npos);

@@ -20,9 +20,10 @@ JobSpec job_of(const Words& argv, const std::string& hosts = "") {
 }
 
 // The hint up to its first ';', or "started".
-std::string advice_on(const Words& argv, const Words& options = {}, const std::string& hosts = "") {
+std::string advice_on(const Words& argv, const Words& options = {}, const std::string& hosts = "",
+                      bool is_in_scheduler_job = false) {
   try {
-    refuse_nested_launchers(job_of(argv, hosts), options);
+    refuse_nested_launchers(job_of(argv, hosts), options, is_in_scheduler_job);
     return "started";
   } catch (const hv::Error& error) {
     CHECK(error.kind() == hv::ErrorKind::kUsage);
@@ -60,7 +61,12 @@ TEST_CASE("a launcher as the program is refused with what to type instead") {
         "hvrun -np 2 python train.py -x");
   CHECK(advice_on({"mpirun", "--mca", "btl", "tcp", "-np", "4", "--oversubscribe", "./train"}) ==
         "hvrun -np 4 ./train");
-  CHECK(advice_on({"srun", "-n8", "-l", "./train"}) == "hvrun -np 8 ./train");
+  CHECK(advice_on({"torchrun", "--nproc-per-node", "4", "train.py"}, {}, "", true) ==
+        "hvrun --npernode 4 python train.py");
+  CHECK(advice_on({"torchrun", "--nnodes=1", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0",
+                   "train.py"}) == "hvrun python train.py");
+  CHECK(advice_on({"accelerate-launch", "--use_mps_device", "train.py"}) ==
+        "hvrun python train.py");
   CHECK(advice_on({"horovodrun", "-np", "4", "python", "t.py"}, {"-np", "4"}) ==
         "hvrun -np 4 python t.py");
   CHECK(advice_on({"hvrun", "-np", "4", "./train"}) == "hvrun -np 4 ./train");
@@ -75,12 +81,15 @@ TEST_CASE("programs that only resemble launchers are started") {
                                               {"accelerate", "config"},
                                               {"python", "-m", "torch.utils.bench"},
                                               {"hvrun", "env"},
+                                              {"mpirun", "--version"},
+                                              {"torchrun", "--help"},
+                                              {"srun", "--overlap", "./train"},
                                               {"sh", "-c", "exec torchrun train.py"},
                                               {}})
     CHECK(advice_on(argv) == "started");
   JobSpec spec = job_of({"mpirun", "-np", "2", "./train"});
   spec.allows_nested = true;
-  CHECK_NOTHROW(refuse_nested_launchers(spec, {}));
+  CHECK_NOTHROW(refuse_nested_launchers(spec, {}, false));
 }
 
 TEST_CASE("a launcher that joins several hosts may run once on each, and not more often") {
