@@ -56,9 +56,9 @@ def test_every_example_is_read(hvrun, name, states_the_format):
 
 
 def ssh_that(tmp_path, does):
-    """--rsh with a program named ssh, whose words go into a file."""
+    """--rsh with a program named ssh, whose words go into a file; it has no configuration to show (-G)."""
     script = tmp_path / "ssh"
-    script.write_text(f'#!/bin/sh\necho "$@" >>{tmp_path}/words\n'
+    script.write_text(f'#!/bin/sh\n[ "$1" = -G ] && exit 1\necho "$@" >>{tmp_path}/words\n'
                       f'while [ "$1" != "${{1#-}}" ]; do shift 2; done\nshift\n{does}\n')
     script.chmod(0o755)
     return ["--rsh", str(script)]

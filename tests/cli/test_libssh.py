@@ -28,7 +28,7 @@ def broken(request, tmp_path):
 
 def test_a_host_over_ssh_needs_libssh_and_the_error_says_what_to_install(hvrun, broken):
     environment, reason = broken
-    result = run(hvrun, "-H", "127.0.0.2", "true", **environment)
+    result = run(hvrun, "-H", "192.0.2.7", "true", **environment)
     said = result.stderr.decode()
     assert result.returncode != 0 and "reach hosts over SSH: open libssh on this machine: " in said, said
     assert reason in said and "apt-get install libssh-4" in said and "--rsh ssh" in said, said
