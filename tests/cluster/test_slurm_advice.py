@@ -26,7 +26,7 @@ def ranks(output):
 
 
 def test_a_job_on_a_login_node_is_warned_of(slurm):
-    result = slurm.cluster.run(["hvrun", "-np", "2", "hvrun", "hostname"])
+    result = slurm.cluster.run(["hvrun", "-np", "2", "--nested", "hvrun", "hostname"])
     assert result.code == 0 and result.err.count(LOGIN) == 1, result  # once, and none of an hvrun in a rank
     assert "salloc -N 2 hvrun" in result.err and "hvrun script" in result.err, result
     plan = slurm.cluster.run(["hvrun", "--dry-run=offline", "hostname"])
