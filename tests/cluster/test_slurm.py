@@ -154,8 +154,8 @@ def test_ranks_on_part_of_the_nodes_meet_at_rank_0(slurm, options, expected):
 
 def test_a_rank_on_part_of_the_nodes_reaches_the_others_by_the_jobs_own_list(slurm):
     call = "SLURM_JOB_NODELIST=$HVRUN_JOB_NODELIST srun --overlap -N 3 -n 3 hostname"
-    inner = done(slurm.batch(f"hvrun -H node3 sh -c '{call}'; hvrun -H node3 hvrun -np 1 hostname", "-N", "3"))
-    assert sorted(inner.splitlines()) == ["[0] [0] node3", "[0] node1", "[0] node2", "[0] node3"], inner
+    inner = done(slurm.batch(f"hvrun -H node3 sh -c '{call}'; hvrun -H node3 --nested hvrun -np 1 -H node1 hostname", "-N", "3"))
+    assert sorted(inner.splitlines()) == ["[0] [0] node1", "[0] node1", "[0] node2", "[0] node3"], inner
 
 
 def test_ranks_see_slurms_variables_with_hvruns_values(slurm):
