@@ -74,6 +74,15 @@ std::optional<wire::Problem> exec_size_problem(const std::string& program,
                          "put it into a file, and name that file instead"};
   }
   if (all <= limits.all_strings) return std::nullopt;
+  std::uint64_t arguments = 0;
+  for (const std::string& argument : argv) arguments += argument.size() + 1 + sizeof(char*);
+  if (arguments > all / 2)
+    return wire::Problem{doing + "its arguments and environment take " + format_bytes(all) +
+                             ", and this host takes at most " + format_bytes(limits.all_strings) +
+                             ", a quarter of the stack's limit; " +
+                             count_of(argv.size(), "argument") + " take " + format_bytes(arguments),
+                         "put the arguments into a file, and name that file instead; up to 6 MiB "
+                         "are taken where the stack's limit is 24 MiB there (ulimit -s)"};
   return wire::Problem{
       doing + "its arguments and environment take " + format_bytes(all) +
           ", and this host takes at most " + format_bytes(limits.all_strings) +

@@ -98,6 +98,7 @@ struct FoundKind {
   const LauncherKind* kind = nullptr;
   std::size_t begin = 0;
   std::string name;
+  std::string python = "python3";  // the interpreter that was typed
 };
 
 FoundKind kind_of_file(const std::string& file, std::size_t begin) {
@@ -109,10 +110,14 @@ FoundKind kind_of_file(const std::string& file, std::size_t begin) {
 // "python -m torch.distributed.run", "python -u /opt/bin/torchrun".
 FoundKind kind_of_python(const Words& argv) {
   const PythonTarget target = python_target(argv);
-  if (!target.script.empty()) return kind_of_file(target.script, target.next);
+  if (!target.script.empty()) {
+    FoundKind found = kind_of_file(target.script, target.next);
+    found.python = argv[0];
+    return found;
+  }
   for (const LauncherKind& kind : kKinds)
     if (has_word(kind.modules, target.module))
-      return {&kind, target.next, base_name(argv[0]) + " -m " + target.module};
+      return {&kind, target.next, base_name(argv[0]) + " -m " + target.module, argv[0]};
   return {};
 }
 
@@ -141,7 +146,8 @@ class OptionReader {
  public:
   OptionReader(const LauncherKind& kind, const Words& words) : kind_(kind), words_(words) {}
 
-  void read(NestedLauncher* launcher) {
+  // python: to run the launcher's script with.
+  void read(const std::string& python, NestedLauncher* launcher) {
     for (; at_ < words_.size() && words_[at_].size() > 1 && words_[at_][0] == '-'; ++at_) {
       if (words_[at_] == "--") {
         ++at_;
@@ -153,7 +159,7 @@ class OptionReader {
     }
     // torchrun on one host may have a rendezvous of its own: --nnodes 1 --rdzv-endpoint localhost.
     launcher->joins_several_hosts = has_join_option_ && !is_one_host_;
-    if (kind_.starts_python && !is_program_) launcher->program = {"python"};
+    if (kind_.starts_python && !is_program_) launcher->program = {python};
     if (kind_.starts_python && is_module_) launcher->program.emplace_back("-m");
     for (; at_ < words_.size(); ++at_) launcher->program.push_back(words_[at_]);
   }
@@ -205,10 +211,13 @@ std::string command_instead(const JobSpec& spec, const NestedLauncher& launcher,
   Words words{"hvrun"};
   if (!launcher.has_options_of_hvrun) {
     words.insert(words.end(), options.begin(), options.end());
-    if (launcher.ranks && !has_number_of_ranks(spec))
+    const bool is_per_host = launcher.are_ranks_per_host && has_other_hosts;
+    if (launcher.ranks && !has_number_of_ranks(spec)) {
       words.insert(words.end(),
-                   {launcher.are_ranks_per_host && has_other_hosts ? "--npernode" : "-np",
-                    std::to_string(*launcher.ranks)});
+                   {is_per_host ? "--npernode" : "-np", std::to_string(*launcher.ranks)});
+      // The launcher does not compare that number with slots.
+      if (is_per_host && !spec.placement.oversubscribe) words.emplace_back("--oversubscribe");
+    }
   }
   words.insert(words.end(), launcher.program.begin(), launcher.program.end());
   return shown(words);
@@ -238,7 +247,7 @@ std::optional<NestedLauncher> find_nested_launcher(const std::vector<std::string
   if (kind.takes_options_of_hvrun)
     launcher.program = own;
   else
-    OptionReader(kind, own).read(&launcher);
+    OptionReader(kind, own).read(found.python, &launcher);
   return launcher;
 }
 

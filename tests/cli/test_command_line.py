@@ -163,15 +163,15 @@ def test_an_hvrun_inside_a_rank_finds_no_fault_with_the_ranks_environment(hvrun)
 
 
 @pytest.mark.parametrize("words, advice", [
-    (("torchrun", "--nproc-per-node", "4", "train.py", "--lr", "1"), "hvrun -np 4 python train.py --lr 1"),
+    (("torchrun", "--nproc-per-node", "4", "train.py", "--lr", "1"), "hvrun -np 4 python3 train.py --lr 1"),
     (("-H", "a:4,b:4", "python", "-m", "torch.distributed.run", "train.py"), "hvrun -H a:4,b:4 python train.py"),
-    (("accelerate", "launch", "--num_processes=2", "train.py"), "hvrun -np 2 python train.py"),
-    (("deepspeed", "--num_gpus", "2", "train.py"), "hvrun -np 2 python train.py"),
+    (("accelerate", "launch", "--num_processes=2", "train.py"), "hvrun -np 2 python3 train.py"),
+    (("deepspeed", "--num_gpus", "2", "train.py"), "hvrun -np 2 python3 train.py"),
     (("--dry-run", "mpirun", "-np", "2", "./train"), "hvrun --dry-run -np 2 ./train"),
     (("--dry-run=offline", "mpiexec", "-n", "2", "./train"), "hvrun --dry-run=offline -np 2 ./train"),
     (("-np", "2", "horovodrun", "-np", "2", "python", "train.py"), "hvrun -np 2 python train.py"),
     (("hvrun", "-np", "2", "./train"), "hvrun -np 2 ./train"),
-    (("script", "-np", "2", "torchrun", "train.py"), "python train.py")])
+    (("script", "-np", "2", "torchrun", "train.py"), "python3 train.py")])
 def test_another_launcher_as_the_program_is_refused_with_what_to_type(hvrun, words, advice):
     result = run(hvrun, *words)
     told = result.stderr.decode()

@@ -5,7 +5,7 @@ import pytest
 
 from harness import sshd
 from harness.cluster import HostPlan
-from harness.jobs import TIMEOUT, expect_error, lines_of
+from harness.jobs import START, TIMEOUT, expect_error, lines_of
 from harness.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("hvrun")
@@ -76,6 +76,18 @@ def test_an_sshd_that_refuses_most_logins_is_asked_again(crowd, options):
     limit(crowd["gate"], "1:100:1")
     configure(crowd, "")
     launch(crowd, "g", *options)
+
+
+@pytest.mark.parametrize("line, parts", [
+    ("ProxyJump gate:2222", ["gate", "Connection refused"]), ("ProxyJump nogate", ["nogate", "Could not resolve"]),
+    ("ProxyCommand /no/proxy %h", ["/no/proxy"]), ("ProxyJump gate", ["vault", "Connection refused"])])
+def test_a_proxy_that_fails_is_not_tried_again(crowd, line, parts):
+    """An error of the start, with the proxy's own reason, and none after --start-timeout. The last one: vault has no sshd."""
+    sshd.stop(crowd["vault"])
+    crowd.login.write_file(f"{HOME}/.ssh/config", f"Host vault\n  {line}\n", mode=0o600)
+    result = crowd.run(["hvrun", "-H", "vault:1", "--start-timeout", "300", "hostname"], timeout=150)
+    _, hint = expect_error(result, START, *parts)
+    assert "MaxStartups" not in hint, str(result)
 
 
 @pytest.mark.parametrize("way", ["libssh", "rsh", "jump"])

@@ -28,13 +28,25 @@ std::string known_name_in(const std::string& text, const std::string& otherwise)
   return text.substr(name, behind - name);
 }
 
-// It may be that of a gate. text: ssh's words.
-std::string unresolved_name_in(const std::string& text, const std::string& otherwise) {
-  constexpr std::string_view kBefore = "Could not resolve hostname ";
-  const std::size_t before = text.find(kBefore);
-  if (before == std::string::npos) return otherwise;
-  const std::size_t name = before + kBefore.size();
-  return printable(text.substr(name, text.find(':', name) - name));
+// The text between both in ssh's words: a host's name, which may be a jump host's.
+std::string name_in(const std::string& words, std::string_view before, std::string_view behind,
+                    const std::string& otherwise) {
+  const std::size_t found = words.find(before);
+  if (found == std::string::npos) return otherwise;
+  const std::size_t name = found + before.size();
+  const std::size_t end = words.find(behind, name);
+  return end == std::string::npos ? otherwise : printable(words.substr(name, end - name));
+}
+
+// For a key that ssh does not know, which may be a jump host's: --ssh-accept-new is not for that.
+std::string unknown_key_advice_in(const std::string& words, const ReachedHost& host) {
+  const std::string name = name_in(words, "host key is known for ", " and you have", host.name);
+  std::string advice = unknown_key_advice(host);
+  if (name != host.name)
+    advice += "; the unknown key is that of " + name +
+              ": if that is a jump host, write 'StrictHostKeyChecking accept-new' for it into "
+              "~/.ssh/config";
+  return advice;
 }
 
 }  // namespace
@@ -99,6 +111,18 @@ HostAdvice ssh_host_advice(const ReachedHost& host) {
 }
 
 bool is_refused_login(const std::string& words) {
+  // ssh reports a closed connection also when its proxy has ended, and why that was stands before.
+  static constexpr const char* kOtherReasons[] = {"permission denied",
+                                                  "host key verification failed",
+                                                  "identification has changed",
+                                                  "could not resolve",
+                                                  "connection refused",
+                                                  "no route to host",
+                                                  "network is unreachable",
+                                                  "open failed",
+                                                  "not found",
+                                                  "no such file",
+                                                  "jumphost loop"};
   static constexpr const char* kRefusals[] = {"exceeded maxstartups",
                                               "not allowed at this time",
                                               "kex_exchange_identification: read",
@@ -109,8 +133,11 @@ bool is_refused_login(const std::string& words) {
                                               "connection closed by remote",
                                               "banner exchange: connection"};
   const std::string text = lower(words);
-  return std::any_of(std::begin(kRefusals), std::end(kRefusals),
-                     [&text](const char* part) { return text.find(part) != std::string::npos; });
+  const auto is_in_text = [&text](const char* part) {
+    return text.find(part) != std::string::npos;
+  };
+  return std::none_of(std::begin(kOtherReasons), std::end(kOtherReasons), is_in_text) &&
+         std::any_of(std::begin(kRefusals), std::end(kRefusals), is_in_text);
 }
 
 std::string refused_login_advice() {
@@ -136,15 +163,16 @@ std::string advice_for(const std::string& words, const ReachedHost& reached) {
   const auto says = [&text](const char* part) { return text.find(part) != std::string::npos; };
   if (says("identification has changed"))
     return changed_key_advice(known_name_in(words, host), "", reached.is_checking_off);
-  if (says("host key verification failed")) return unknown_key_advice(reached);
+  if (says("host key verification failed")) return unknown_key_advice_in(words, reached);
   if (says("permission denied"))
     return "see that 'ssh -o BatchMode=yes " + ssh_words(reached) +
            " true' works: user (-l), key (-i), ssh-add";
   if (says("could not resolve"))
-    return "check the spelling of " + unresolved_name_in(words, host) +
+    return "check the spelling of " + name_in(words, "Could not resolve hostname ", ":", host) +
            ", or name it in /etc/hosts or ~/.ssh/config";
   if (is_refused_login(words)) return refused_login_advice();
-  if (says("connection refused")) return connect_advice(ECONNREFUSED, host);
+  if (says("connection refused"))
+    return connect_advice(ECONNREFUSED, name_in(words, "connect to host ", " port", host));
   if (says("no route to host") || says("network is unreachable"))
     return connect_advice(EHOSTUNREACH, host);
   if (says("timed out")) return connect_advice(ETIMEDOUT, host);

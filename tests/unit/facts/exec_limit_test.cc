@@ -35,6 +35,15 @@ bool is_refused(const ExecWords& argv, const ExecWords& environment) {
 
 }  // namespace
 
+TEST_CASE("a long argument list is what is too long, and not the variables") {
+  const std::vector<std::string> many(40'000, "12345");
+  const auto problem = exec_size_problem("/bin/true", many, {"PATH=/bin"}, {128 << 10, 128 << 10});
+  REQUIRE(problem);
+  CHECK(problem->what.find("40000 arguments take 546.9 KiB") != std::string::npos);
+  CHECK(problem->what.find("PATH") == std::string::npos);
+  CHECK(problem->hint.find("put the arguments into a file") == 0);
+}
+
 TEST_CASE("a string as long as the kernel takes is taken, and one byte more is not") {
   const std::string longest(exec_limits().one_string - 1, 'x');
   CHECK(error_of_exec({"true", longest}, {}) == 0);

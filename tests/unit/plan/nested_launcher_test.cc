@@ -41,37 +41,40 @@ LaunchPlan plan_of(const JobSpec& spec, const std::string& hosts) {
 }  // namespace
 
 TEST_CASE("a launcher as the program is refused with what to type instead") {
-  CHECK(advice_on({"torchrun", "train.py", "--lr", "1"}) == "hvrun python train.py --lr 1");
+  CHECK(advice_on({"torchrun", "train.py", "--lr", "1"}) == "hvrun python3 train.py --lr 1");
   CHECK(advice_on({"/opt/bin/torchrun", "--standalone", "--nproc_per_node=4", "train.py"}) ==
-        "hvrun -np 4 python train.py");
+        "hvrun -np 4 python3 train.py");
   CHECK(advice_on({"torchrun", "--nproc-per-node", "4", "-m", "pkg.train"}, {"-H", "a:4,b:4"},
-                  "a:4,b:4") == "hvrun -H a:4,b:4 --npernode 4 python -m pkg.train");
+                  "a:4,b:4") ==
+        "hvrun -H a:4,b:4 --npernode 4 --oversubscribe python3 -m pkg.train");
   CHECK(advice_on({"torchrun", "--no-python", "--nproc-per-node", "gpu", "./train"}) ==
         "hvrun ./train");
   CHECK(advice_on({"python3", "-u", "-m", "torch.distributed.run", "--nnodes=1", "train.py"}) ==
-        "hvrun python train.py");
+        "hvrun python3 train.py");
   CHECK(advice_on({"python", "-mtorch.distributed.launch", "--use_env", "train.py"}) ==
         "hvrun python train.py");
   CHECK(advice_on({"python", "/opt/bin/torchrun", "a b.py"}) == "hvrun python 'a b.py'");
   CHECK(advice_on({"accelerate", "launch", "--multi_gpu", "--num_processes", "8", "train.py"}) ==
-        "hvrun -np 8 python train.py");
+        "hvrun -np 8 python3 train.py");
   CHECK(advice_on({"python", "-m", "accelerate.commands.launch", "train.py"}) ==
         "hvrun python train.py");
   CHECK(advice_on({"deepspeed", "--num_gpus", "2", "--no_local_rank", "train.py", "-x"}) ==
-        "hvrun -np 2 python train.py -x");
+        "hvrun -np 2 python3 train.py -x");
   CHECK(advice_on({"mpirun", "--mca", "btl", "tcp", "-np", "4", "--oversubscribe", "./train"}) ==
         "hvrun -np 4 ./train");
   CHECK(advice_on({"torchrun", "--nproc-per-node", "4", "train.py"}, {}, "", true) ==
-        "hvrun --npernode 4 python train.py");
+        "hvrun --npernode 4 --oversubscribe python3 train.py");
   CHECK(advice_on({"torchrun", "--nnodes=1", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0",
-                   "train.py"}) == "hvrun python train.py");
+                   "train.py"}) == "hvrun python3 train.py");
+  CHECK(advice_on({"/venv/bin/python", "-m", "torch.distributed.run", "train.py"}) ==
+        "hvrun /venv/bin/python train.py");
   CHECK(advice_on({"accelerate-launch", "--use_mps_device", "train.py"}) ==
-        "hvrun python train.py");
+        "hvrun python3 train.py");
   CHECK(advice_on({"horovodrun", "-np", "4", "python", "t.py"}, {"-np", "4"}) ==
         "hvrun -np 4 python t.py");
   CHECK(advice_on({"hvrun", "-np", "4", "./train"}) == "hvrun -np 4 ./train");
   CHECK(advice_on({"env", "A=1", "numactl", "-l", "torchrun", "train.py"}) ==
-        "hvrun python train.py");
+        "hvrun python3 train.py");
 }
 
 TEST_CASE("programs that only resemble launchers are started") {

@@ -106,6 +106,27 @@ TEST_CASE("a login that sshd refuses before it asks who comes is advised on by i
   }
 }
 
+TEST_CASE("a proxy that fails is no busy sshd, and the advice is for its own reason") {
+  const std::string end = "\nkex_exchange_identification: Connection closed by remote host\n";
+  const auto advice = [&end](const std::string& words) {
+    CHECK_FALSE(is_refused_login(words + end));
+    return advice_for(words + end, {"w7"});
+  };
+  CHECK(contains(advice("ssh: connect to host gate port 2222: Connection refused"),
+                 "see that sshd runs on gate"));
+  CHECK(contains(advice("channel 0: open failed: connect failed: Connection refused\n"
+                        "stdio forwarding failed"),
+                 "see that sshd runs on w7"));
+  CHECK(contains(advice("channel 0: open failed: connect failed: No route to host"), "route"));
+  CHECK(contains(advice("No ED25519 host key is known for gate and you have requested strict "
+                        "checking.\nHost key verification failed."),
+                 "that of gate: if that is a jump host, write 'StrictHostKeyChecking accept-new'"));
+  CHECK(contains(advice("ssh: Could not resolve hostname nogate: Name or service not known"),
+                 "check the spelling of nogate"));
+  for (const char* words : {"sh: 1: exec: nc: not found", "jumphost loop via node1"})
+    CHECK_FALSE(contains(advice(words), "MaxStartups"));
+}
+
 TEST_CASE(
     "a changed key that ssh would take is refused with the reason, and with what to configure") {
   const std::string words =
