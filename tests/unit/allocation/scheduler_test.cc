@@ -9,6 +9,7 @@
 
 #include "launcher/allocation/host_expression.h"
 #include "src/base/error.h"
+#include "src/base/text.h"
 #include "tests/unit/allocation/refusal.h"
 
 using namespace hv;

@@ -64,11 +64,10 @@ TEST_CASE("assignments of env belong to its program's environment") {
   CHECK(inner->directory == "/d");
 }
 
-}  // namespace
-}  // namespace hv::launcher
-
 TEST_CASE("a command line of Python's is separated into options, and a script or a module") {
-  const auto script = [](const Words& words) { return python_target(words).script; };
+  const auto script = [](const std::vector<std::string>& words) {
+    return python_target(words).script;
+  };
   CHECK(script({"python3", "a.py"}) == "a.py");
   CHECK(script({"python3", "-uB", "-W", "error", "-X", "dev", "a.py"}) == "a.py");
   CHECK(script({"python3", "-Werror", "-Xdev", "a.py", "b.py"}) == "a.py");
@@ -91,3 +90,6 @@ TEST_CASE("a command line of Python's is separated into options, and a script or
   for (const char* name : {"/python3/sh", "python3-config", "ipython"})
     CHECK_FALSE(is_python_name(name));
 }
+
+}  // namespace
+}  // namespace hv::launcher

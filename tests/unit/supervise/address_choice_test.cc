@@ -9,6 +9,7 @@
 #include "launcher/supervise/fence_table.h"
 #include "src/wire/codec.h"
 
+using namespace hv;
 using namespace hv::launcher;
 
 TEST_CASE(
