@@ -40,6 +40,15 @@ def slurm(cluster):
         yield made
 
 
+@pytest.fixture
+def slurm_with_gpus(cluster):
+    """The same with two GPUs a node: device nodes that nobody opens."""
+    if reason := slurm_why_not():
+        pytest.skip(reason)
+    with Slurm(cluster, more="GresTypes=gpu\n", of_nodes="Gres=gpu:2", gres="Name=gpu File=/dev/tty[0-1]\n") as made:
+        yield made
+
+
 @pytest.fixture(params=["cgroup2", "no-cgroup2"])
 def cluster_of_each_kind(make_cluster, request):
     """The same, once with a cgroup v2 subtree for each host and once without."""

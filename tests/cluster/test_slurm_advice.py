@@ -4,7 +4,6 @@
 import pytest
 
 from harness.jobs import lines_of
-from harness.slurm import Slurm, why_not
 
 pytestmark = pytest.mark.usefixtures("hvrun")
 
@@ -79,14 +78,6 @@ def test_salloc_of_a_heterogeneous_job(slurm):
 
 
 # ---- GPUs without a rank
-
-
-@pytest.fixture
-def slurm_with_gpus(cluster):
-    if reason := why_not():
-        pytest.skip(reason)
-    with Slurm(cluster, more="GresTypes=gpu\n", of_nodes="Gres=gpu:2", gres="Name=gpu File=/dev/tty[0-1]\n") as made:
-        yield made
 
 
 def test_gpus_of_the_job_without_a_rank_are_warned_of(slurm_with_gpus):

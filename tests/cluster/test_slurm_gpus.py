@@ -4,7 +4,6 @@
 import pytest
 
 from harness import programs
-from harness.slurm import Slurm, why_not
 
 pytestmark = pytest.mark.usefixtures("hvrun")
 
@@ -13,11 +12,8 @@ HIDDEN = "srun shows each rank 1 of the 2 GPUs that the job has on this host"
 
 
 @pytest.fixture
-def slurm(cluster):
-    if reason := why_not():
-        pytest.skip(reason)
-    with Slurm(cluster, more="GresTypes=gpu\n", of_nodes="Gres=gpu:2", gres="Name=gpu File=/dev/tty[0-1]\n") as made:
-        yield made
+def slurm(slurm_with_gpus):
+    return slurm_with_gpus
 
 
 def output_of(job):
