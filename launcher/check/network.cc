@@ -9,37 +9,20 @@
 namespace hv::launcher {
 namespace {
 
-const wire::InterfaceFacts* interface_of(const CheckedHost& host, const std::string& address) {
-  if (!host.told) return nullptr;
-  for (const wire::InterfaceFacts& one : host.told->network.interfaces)
-    if (std::find(one.addresses.begin(), one.addresses.end(), address) != one.addresses.end())
-      return &one;
-  return nullptr;
-}
-
-// The interface by which the others reach each host first; none where nobody was asked to.
-std::map<std::size_t, const wire::InterfaceFacts*> interfaces_in_use(const CheckInput& input) {
-  std::map<std::size_t, const wire::InterfaceFacts*> used;
-  for (const PairFacts& pair : input.pairs) {
-    if (pair.reached.empty() || used.count(pair.to) > 0) continue;
-    if (const auto* one = interface_of(input.hosts[pair.to], pair.reached.front()))
-      used[pair.to] = one;
-  }
-  return used;
-}
-
 void judge_mtu(const CheckInput& input, Judgement* judgement) {
   std::vector<HostFact> facts;
-  for (const auto& [host, one] : interfaces_in_use(input))
-    facts.emplace_back(input.hosts[host].name, "MTU " + std::to_string(one->mtu));
+  std::map<std::string, std::string> names;  // of interfaces, by host
+  for (std::size_t host = 0; host < input.hosts.size(); ++host) {
+    const auto* interface = interface_in_use(input, host);
+    if (interface == nullptr) continue;
+    facts.emplace_back(input.hosts[host].name, "MTU " + std::to_string(interface->mtu));
+    names[input.hosts[host].name] = interface->name;
+  }
   const auto groups = group_facts(facts);
   if (groups.size() < 2) return;
   const std::vector<std::string> odd = odd_hosts(groups);
-  std::string name = "eth0";
-  for (const auto& [host, one] : interfaces_in_use(input))
-    if (input.hosts[host].name == odd.front()) name = one->name;
   judgement->add("mtu-differs", odd, groups_as_text(groups),
-                 {{"INTERFACE", name}, {"MTU", groups[0].fact.substr(4)}});
+                 {{"INTERFACE", names[odd.front()]}, {"MTU", groups[0].fact.substr(4)}});
 }
 
 // Of adapters that are up on most hosts.

@@ -43,6 +43,9 @@ struct ToldProgram {
 std::vector<std::vector<ToldProgram>> programs_by_host(const CheckInput& input,
                                                        const std::vector<ToldHost>& hosts);
 
+// The interface of the first address by which another host reached it; null: not known.
+const wire::InterfaceFacts* interface_in_use(const CheckInput& input, std::size_t host);
+
 using HostFact = std::pair<std::string, std::string>;  // name, what it told
 // One finding for all of these hosts, with their facts in groups; none where there are no facts.
 void add_grouped(const std::string& verdict, const std::vector<HostFact>& facts,

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "launcher/check/probe_list.h"
+#include "launcher/check/told.h"
 #include "src/base/clock.h"
 #include "src/base/text.h"
 
@@ -56,10 +57,18 @@ double usual_speed(const std::vector<const PairFacts*>& pairs) {
 }
 
 bool is_long(const wire::PairMeasure& measure) { return measure.round_trip_us > kMostRoundTrip_us; }
+bool is_far_below(double speed, double usual) { return speed * kTimesSlower < usual; }
 bool is_slow(const wire::PairMeasure& measure, double usual) {
   const double speed = measure.megabytes_per_s;
-  return speed > 0 && (speed < kSlowPath_MBs ||
-                       (speed < kLeastBesideOthers_MBs && speed * kTimesSlower < usual));
+  return speed > 0 &&
+         (speed < kSlowPath_MBs || (speed < kLeastBesideOthers_MBs && is_far_below(speed, usual)));
+}
+
+// The usual speed stands there only where it is another: it may come from the slow paths alone.
+std::string speed_text(double speed, double usual) {
+  std::string text = with_unit(speed, "MB/s");
+  if (is_far_below(speed, usual)) text += " (usual here: " + with_unit(usual, "MB/s") + ")";
+  return text;
 }
 
 // One finding for all pairs of which `is_bad` holds, with a figure for each. Hosts that are in most
@@ -83,7 +92,9 @@ void add_for_pairs(const CheckInput& input, const std::vector<const PairFacts*>&
   std::vector<std::string> hosts;
   for (const auto& [count, host] : counts)
     if (count > 0) hosts.push_back(input.hosts[host].name);
-  const Fill values{{"HOST", hosts.front()}};  // the others need no mending
+  const auto* interface = interface_in_use(input, counts.front().second);
+  const Fill values{{"HOST", hosts.front()},  // the others need no fix
+                    {"INTERFACE", interface == nullptr ? "eth0" : interface->name}};
   judgement->add(verdict, hosts, join(facts, ", "), values);
 }
 
@@ -111,10 +122,7 @@ void judge_ways(const CheckInput& input, Judgement* judgement) {
   const double usual = usual_speed(pairs);
   add_for_pairs(
       input, pairs, "slow-way", [usual](const auto& measure) { return is_slow(measure, usual); },
-      [usual](const auto& measure) {
-        return with_unit(measure.megabytes_per_s, "MB/s") +
-               " (usual here: " + with_unit(usual, "MB/s") + ")";
-      },
+      [usual](const auto& measure) { return speed_text(measure.megabytes_per_s, usual); },
       judgement);
   for (const PairFacts& pair : input.pairs)
     if (pair.measure && !is_measured(pair))
@@ -158,8 +166,8 @@ const Probe kWaysProbe{
       "between two hosts small messages pass, and nothing that fills a packet for 2 s",
       "the ranks meet, and stand still with their first large tensor: a part of the way takes "
       "smaller packets than the hosts' interfaces send, and says nothing",
-      "set the interfaces to what the whole way takes, as in: ssh $HOST sudo ip link set dev eth0 "
-      "mtu 1400"},
+      "set the interfaces to what the whole way takes, as in: ssh $HOST sudo ip link set dev "
+      "$INTERFACE mtu 1400"},
      {"packets-lost", Severity::kHarms,
       "more than 3 % of what each of three connections sent had to be sent again",
       "every tensor that crosses that way waits for what was lost",
@@ -174,8 +182,8 @@ const Probe kWaysProbe{
       "and a quarter of what is "
       "usual among these hosts",
       "all ranks wait for the slowest way",
-      "see that the link runs at its speed: ssh $HOST ethtool eth0; or name a faster network: "
-      "HVRUN_INTERFACES=ib0"}},
+      "see that the link runs at its speed: ssh $HOST ethtool $INTERFACE; or name a faster "
+      "network: HVRUN_INTERFACES=ib0"}},
     judge_ways};
 
 }  // namespace hv::launcher

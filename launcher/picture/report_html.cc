@@ -122,7 +122,7 @@ std::string gaps_table(const CheckReport& report) {
   std::string text =
       "<h2>Not looked at</h2>\n<table>\n<thead><tr><th>Probe</th><th>Hosts</th><th>Reason</th>"
       "</tr></thead>\n<tbody>\n";
-  for (const NotProbed& gap : report.not_probed)
+  for (const NotProbed& gap : merge_gaps(report.not_probed))
     text +=
         "<tr>" + cell(gap.probe) + cell(fold_host_names(gap.hosts)) + cell(gap.reason) + "</tr>\n";
   return text + "</tbody>\n</table>\n";

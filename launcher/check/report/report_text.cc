@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/check/report/report_text.h"
 
+#include <algorithm>
+
 #include "launcher/allocation/host_names.h"
 #include "launcher/check/groups.h"
 #include "launcher/check/report/topology.h"
@@ -22,6 +24,20 @@ std::string finding_as_text(const Finding& finding) {
 }
 
 }  // namespace
+
+std::vector<NotProbed> merge_gaps(const std::vector<NotProbed>& gaps) {
+  std::vector<NotProbed> merged;
+  for (const NotProbed& gap : gaps) {
+    const auto same = std::find_if(merged.begin(), merged.end(), [&gap](const NotProbed& one) {
+      return one.hosts == gap.hosts && one.reason == gap.reason;
+    });
+    if (same == merged.end())
+      merged.push_back(gap);
+    else
+      same->probe += ", " + gap.probe;
+  }
+  return merged;
+}
 
 std::string gap_in_words(const NotProbed& gap) {
   return gap.probe + (gap.hosts.empty() ? "" : " on " + hosts_text(gap.hosts)) + ": " +
@@ -47,7 +63,7 @@ std::string report_as_text(const CheckInput& input, const CheckReport& report) {
   text += topology_as_text(topology_of(input));
   if (!text.empty()) text += "\n";
   for (const Finding& finding : report.findings) text += finding_as_text(finding);
-  for (const NotProbed& gap : report.not_probed)
+  for (const NotProbed& gap : merge_gaps(report.not_probed))
     text += "not looked at: " + gap_in_words(gap) + "\n";
   if (!report.findings.empty() || !report.not_probed.empty()) text += "\n";
   return text + verdict_in_words(input, report) + "\n";

@@ -78,6 +78,18 @@ TEST_CASE("a network that is slow throughout is told") {
   CheckInput input = measured_hosts();
   for (const std::size_t from : {0, 1, 2, 3}) way(input, from).megabytes_per_s = 11;
   CHECK(verdicts_of(input) == PathVerdicts{"slow-way: n1 n2 n3 n4"});
+  CHECK(fact_of(input).find("n1 to n2: 11 MB/s, n2 to n3: 11 MB/s") == 0);  // nothing usual to tell
+}
+
+TEST_CASE("the fix names the interface that is in use") {
+  CheckInput input = measured_hosts();
+  way(input, 1).megabytes_per_s = 11;
+  input.hosts[1].told->network.interfaces = {{"lan7", input.hosts[1].facts->addresses, 1500, 100}};
+  CHECK(judge(input).findings.at(0).fix.find("ssh n2 ethtool lan7;") != std::string::npos);
+  input = measured_hosts();
+  way(input, 1).is_stuck = true;
+  input.hosts[1].told->network.interfaces = {{"lan7", input.hosts[1].facts->addresses, 1500, 100}};
+  CHECK(judge(input).findings.at(0).fix.find("dev lan7 mtu") != std::string::npos);
 }
 
 TEST_CASE("long ways, lost packets and packets that are too large are told with their figures") {
