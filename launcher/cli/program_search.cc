@@ -207,6 +207,12 @@ std::vector<std::string> cut_at_colon(SplitWords* split) {
   return rest;
 }
 
+std::vector<std::string> typed_options(const std::vector<std::string>& words,
+                                       const SplitWords& split) {
+  const std::size_t behind = split.program.size() + (split.is_set_off ? 1 : 0);
+  return {words.begin(), words.end() - static_cast<std::ptrdiff_t>(behind)};
+}
+
 std::vector<ProgramSpec> parse_more_programs(
     std::vector<std::string> words, const std::string& directory,
     const std::function<std::string()>& current_directory) {

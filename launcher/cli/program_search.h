@@ -38,6 +38,10 @@ SplitWords split_at_program(const std::vector<std::string>& words,
 // Empty: there is no later program.
 std::vector<std::string> cut_at_colon(SplitWords* split);
 
+// hvrun's own options as they were typed, without the "--" behind them. words: the whole line.
+std::vector<std::string> typed_options(const std::vector<std::string>& words,
+                                       const SplitWords& split);
+
 // The programs in `words`, in order. directory: the working directory of programs without --wdir.
 // Throws Error(kUsage).
 std::vector<ProgramSpec> parse_more_programs(std::vector<std::string> words,

@@ -17,6 +17,7 @@
 #include "launcher/commands/commands.h"
 #include "launcher/facts/wrapper.h"
 #include "launcher/plan/launch_plan.h"
+#include "launcher/plan/nested_launcher.h"
 #include "launcher/script/directive.h"
 #include "launcher/script/job_script.h"
 #include "launcher/script/job_time.h"
@@ -324,6 +325,30 @@ void check_for_job(const JobSpec& spec) {
                 "leave it out");
 }
 
+// "hvrun script --nodes 2 --ranks-per-node 4 python3 train.py".
+std::string script_instead(const NestedLauncher& launcher, const Words& options,
+                           const JobRequest& request) {
+  Words words{"hvrun", "script"};
+  words.insert(words.end(), options.begin(), options.end());
+  const bool are_per_node = launcher.are_ranks_per_host && request.nodes;
+  if (launcher.ranks && !request.ranks && !request.ranks_per_node)
+    words.insert(words.end(),
+                 {are_per_node ? "--ranks-per-node" : "-np", std::to_string(*launcher.ranks)});
+  words.insert(words.end(), launcher.program.begin(), launcher.program.end());
+  return shown_command(words);
+}
+
+// Before hvrun itself refuses it: the command to type instead is one of hvrun script. words: all
+// that was typed.
+void refuse_launcher_in_script(const Words& words, const SplitWords& split,
+                               const SharedWords& shared, const JobRequest& request) {
+  if (std::find(shared.passed.begin(), shared.passed.end(), "--nested") != shared.passed.end())
+    return;
+  const auto launcher = find_nested_launcher(split.program);
+  if (!launcher || launcher->joins_several_hosts) return;
+  refuse_launcher(*launcher, script_instead(*launcher, typed_options(words, split), request));
+}
+
 void check_program(const SplitWords& split) {
   if (split.program.empty())
     throw Error(ErrorKind::kUsage, "no program to run",
@@ -441,6 +466,7 @@ std::variant<ScriptCommand, PrintCommand> parse_script_command(
   take_layout(raw.layout, &command.request);
   take_site(raw.where, &command.request);
   take_job(app, raw.job, &command.request);
+  refuse_launcher_in_script(words, split, shared, command.request);
   command.request.hvrun.typed = shared.passed;
   command.request.program = split.program;
   command.request.hvrun.main_file = main_file_of(split.program);

@@ -21,6 +21,7 @@ struct LauncherKind {
   const char* files;            // names of its executable
   const char* modules = "";     // for python -m
   const char* subcommand = "";  // the first argument that starts a job; empty: none is needed
+  const char* direct = "";      // of its names those that need no subcommand
   const char* flags = "";       // options without a value
   const char* pairs = "";       // options with two values
   const char* ranks = "";       // options with the number of processes
@@ -31,12 +32,6 @@ struct LauncherKind {
   bool takes_options_of_hvrun = false;
 };
 
-constexpr const char* kFlagsOfAccelerate =
-    "cpu,multi-gpu,tpu,ipex,use-xpu,use-mps-device,use-deepspeed,use-fsdp,same-network,"
-    "use-parallelism-config,use-megatron-lm,m,module,no-python,debug,q,quiet,"
-    "dynamo-use-fullgraph,dynamo-use-dynamic,dynamo-use-regional-compilation,"
-    "enable-cpu-affinity,tpu-use-cluster,no-tpu-use-cluster,tpu-use-sudo,downcast-bf16";
-
 constexpr LauncherKind kKinds[] = {
     {.files = "torchrun,torch-distributed-run",
      .modules = "torch.distributed.run,torch.distributed.launch",
@@ -46,17 +41,14 @@ constexpr LauncherKind kKinds[] = {
      .join = "nnodes,node-rank,rdzv-endpoint,rdzv-backend,master-addr",
      .join_options = "--nnodes and --rdzv-endpoint",
      .starts_python = true},
-    {.files = "accelerate",
-     .modules = "accelerate.commands.accelerate_cli",
+    {.files = "accelerate,accelerate-launch",
+     .modules = "accelerate.commands.accelerate_cli,accelerate.commands.launch",
      .subcommand = "launch",
-     .flags = kFlagsOfAccelerate,
-     .ranks = "num-processes",
-     .join = "num-machines,machine-rank,main-process-ip,rdzv-backend",
-     .join_options = "--num_machines and --machine_rank",
-     .starts_python = true},
-    {.files = "accelerate-launch",
-     .modules = "accelerate.commands.launch",
-     .flags = kFlagsOfAccelerate,
+     .direct = "accelerate-launch,accelerate.commands.launch",
+     .flags = "cpu,multi-gpu,tpu,ipex,use-xpu,use-mps-device,use-deepspeed,use-fsdp,same-network,"
+              "use-parallelism-config,use-megatron-lm,m,module,no-python,debug,q,quiet,"
+              "dynamo-use-fullgraph,dynamo-use-dynamic,dynamo-use-regional-compilation,"
+              "enable-cpu-affinity,tpu-use-cluster,no-tpu-use-cluster,tpu-use-sudo,downcast-bf16",
      .ranks = "num-processes",
      .join = "num-machines,machine-rank,main-process-ip,rdzv-backend",
      .join_options = "--num_machines and --machine_rank",
@@ -70,7 +62,8 @@ constexpr LauncherKind kKinds[] = {
      .join = "node-rank,no-ssh",
      .join_options = "--no_ssh and --node_rank",
      .starts_python = true},
-    {.files = "mpirun,mpiexec,mpiexec.hydra,orterun",
+    {.files = "mpirun,mpiexec,orterun,prterun,mpirun.openmpi,mpiexec.openmpi,mpirun.mpich,"
+              "mpiexec.mpich,mpiexec.hydra,mpirun.hydra",
      .flags = "allow-run-as-root,oversubscribe,tag-output,timestamp-output,v,verbose,q,quiet,l,"
               "display-map,display-allocation,report-bindings,nolocal,nooversubscribe,pernode,"
               "bynode,byslot,bind-to-core,bind-to-socket,genvall,envall,prepend-rank,do-not-launch,"
@@ -97,13 +90,15 @@ bool has_word(std::string_view list, std::string_view word) {
 struct FoundKind {
   const LauncherKind* kind = nullptr;
   std::size_t begin = 0;
-  std::string name;
+  std::string name;                // for messages
+  std::string called;              // by this file or module
   std::string python = "python3";  // the interpreter that was typed
 };
 
 FoundKind kind_of_file(const std::string& file, std::size_t begin) {
   for (const LauncherKind& kind : kKinds)
-    if (has_word(kind.files, base_name(file))) return {&kind, begin, base_name(file)};
+    if (has_word(kind.files, base_name(file)))
+      return {&kind, begin, base_name(file), base_name(file)};
   return {};
 }
 
@@ -117,7 +112,8 @@ FoundKind kind_of_python(const Words& argv) {
   }
   for (const LauncherKind& kind : kKinds)
     if (has_word(kind.modules, target.module))
-      return {&kind, target.next, base_name(argv[0]) + " -m " + target.module, argv[0]};
+      return {&kind, target.next, base_name(argv[0]) + " -m " + target.module, target.module,
+              argv[0]};
   return {};
 }
 
@@ -194,12 +190,6 @@ Words without_wrappers(const Words& argv) {
   return program.argv;
 }
 
-std::string shown(const Words& words) {
-  Words quoted;
-  for (const std::string& word : words) quoted.push_back(shell_quote(word));
-  return printable(join(quoted, " "), kMostShownBytes);
-}
-
 bool has_number_of_ranks(const JobSpec& spec) {
   return spec.ranks || spec.placement.map_by.by == MapBy::kPerNode;
 }
@@ -208,6 +198,7 @@ bool has_number_of_ranks(const JobSpec& spec) {
 // has_other_hosts: the job may have other hosts than this machine.
 std::string command_instead(const JobSpec& spec, const NestedLauncher& launcher,
                             const Words& options, bool has_other_hosts) {
+  if (spec.programs.size() > 1) return shown_command(launcher.program) + " in its place";
   Words words{"hvrun"};
   if (!launcher.has_options_of_hvrun) {
     words.insert(words.end(), options.begin(), options.end());
@@ -220,10 +211,16 @@ std::string command_instead(const JobSpec& spec, const NestedLauncher& launcher,
     }
   }
   words.insert(words.end(), launcher.program.begin(), launcher.program.end());
-  return shown(words);
+  return shown_command(words);
 }
 
 }  // namespace
+
+std::string shown_command(const Words& words) {
+  Words quoted;
+  for (const std::string& word : words) quoted.push_back(shell_quote(word));
+  return printable(join(quoted, " "), kMostShownBytes);
+}
 
 std::optional<NestedLauncher> find_nested_launcher(const std::vector<std::string>& argv) {
   const Words words = without_wrappers(argv);
@@ -236,7 +233,7 @@ std::optional<NestedLauncher> find_nested_launcher(const std::vector<std::string
             words.end());
   if (is_harmless(kind, own)) return std::nullopt;
   NestedLauncher launcher{found.name};
-  if (kind.subcommand[0] != '\0') {
+  if (kind.subcommand[0] != '\0' && !has_word(kind.direct, found.called)) {
     if (own.empty() || own[0] != kind.subcommand) return std::nullopt;
     launcher.name += std::string(" ") + kind.subcommand;
     own.erase(own.begin());
@@ -251,6 +248,16 @@ std::optional<NestedLauncher> find_nested_launcher(const std::vector<std::string
   return launcher;
 }
 
+void refuse_launcher(const NestedLauncher& launcher, const std::string& instead) {
+  std::string hint = instead;
+  if (!launcher.join_options.empty())
+    hint += "; one " + launcher.name + " on each host needs " + launcher.join_options;
+  throw Error(ErrorKind::kUsage,
+              "'" + printable(launcher.name) +
+                  "' is a launcher, too: each rank would start a whole job of its own",
+              hint + "; --nested starts it all the same");
+}
+
 void refuse_nested_launchers(const JobSpec& spec, const std::vector<std::string>& options,
                              bool is_in_scheduler_job) {
   if (spec.allows_nested) return;
@@ -259,13 +266,7 @@ void refuse_nested_launchers(const JobSpec& spec, const std::vector<std::string>
   for (const ProgramSpec& program : spec.programs) {
     const auto launcher = find_nested_launcher(program.argv);
     if (!launcher || launcher->joins_several_hosts) continue;
-    std::string hint = command_instead(spec, *launcher, options, has_other_hosts);
-    if (!launcher->join_options.empty())
-      hint += "; one " + launcher->name + " on each host needs " + launcher->join_options;
-    throw Error(ErrorKind::kUsage,
-                "'" + printable(launcher->name) +
-                    "' is a launcher, too: each rank would start a whole job of its own",
-                hint + "; --nested starts it all the same");
+    refuse_launcher(*launcher, command_instead(spec, *launcher, options, has_other_hosts));
   }
 }
 

@@ -29,6 +29,12 @@ struct NestedLauncher {
 // the launchers' manuals; an unknown one counts as one with a value.
 std::optional<NestedLauncher> find_nested_launcher(const std::vector<std::string>& argv);
 
+// As a shell takes it, shortened for messages.
+std::string shown_command(const std::vector<std::string>& words);
+
+// Throws Error(kUsage). instead: the command to type.
+[[noreturn]] void refuse_launcher(const NestedLauncher& launcher, const std::string& instead);
+
 // Throws Error(kUsage) for a program that is a launcher and does not join several hosts, with the
 // command to type instead. options: those of hvrun, as typed. --nested allows such programs.
 void refuse_nested_launchers(const JobSpec& spec, const std::vector<std::string>& options,

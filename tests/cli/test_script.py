@@ -116,6 +116,14 @@ def test_gpus_that_rounding_adds_are_told_in_the_script_and_besides(hvrun, site)
     assert f"\n# {told}.\n" in result.stdout.decode(), result.stdout
 
 
+def test_a_launcher_in_the_script_is_told_with_the_command_of_hvrun_script(hvrun):
+    told = refused(hvrun, "--nodes", "2", "--", "torchrun", "--nproc-per-node", "4", "train.py")
+    assert "  try: hvrun script --nodes 2 --ranks-per-node 4 python3 train.py; " in told
+    stated = refused(hvrun, "-np", "8", "--", "torchrun", "--nproc-per-node", "4", "train.py")
+    assert "  try: hvrun script -np 8 python3 train.py; " in stated
+    assert "torchrun" in script(hvrun, "-np", "8", "--nested", "--", "torchrun", "train.py")
+
+
 def test_a_number_behind_requeue_is_not_taken_for_the_program(hvrun):
     text = refused(hvrun, "-np", "4", "--requeue", "3", "--time", "1h", "--", "./train")
     assert "--requeue 3 is two words" in text and "try: --requeue=3" in text

@@ -73,8 +73,21 @@ TEST_CASE("a launcher as the program is refused with what to type instead") {
   CHECK(advice_on({"horovodrun", "-np", "4", "python", "t.py"}, {"-np", "4"}) ==
         "hvrun -np 4 python t.py");
   CHECK(advice_on({"hvrun", "-np", "4", "./train"}) == "hvrun -np 4 ./train");
+  CHECK(advice_on({"/usr/bin/mpirun.openmpi", "-n", "4", "./train"}) == "hvrun -np 4 ./train");
+  CHECK(advice_on({"mpiexec.mpich", "-n4", "./train"}) == "hvrun -np 4 ./train");
   CHECK(advice_on({"env", "A=1", "numactl", "-l", "torchrun", "train.py"}) ==
         "hvrun python3 train.py");
+}
+
+TEST_CASE("among several programs a launcher is told with what takes its place") {
+  JobSpec spec = job_of({"./serve"});
+  spec.programs.push_back({{"torchrun", "--nproc-per-node=4", "train.py"}, "/"});
+  try {
+    refuse_nested_launchers(spec, {"-np", "1"}, false);
+    FAIL("it is started");
+  } catch (const hv::Error& error) {
+    CHECK(error.hint().find("python3 train.py in its place; ") == 0);
+  }
 }
 
 TEST_CASE("programs that only resemble launchers are started") {
