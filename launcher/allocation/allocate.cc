@@ -120,18 +120,11 @@ using Choose = HostList(const HostList&, std::string_view, const AddressLookup&)
 // --include and --exclude of this machine, which nobody has named. A choice without slots changes
 // nothing.
 HostList among_own_slots(HostList this_machine, const std::string& option, const std::string& words,
-                         Choose* choose) {
+                         Choose* choose, const AddressLookup& look_up) {
   HostEntry own;
   own.name = "localhost";
   own.origin = option;
-  const AddressLookup is_own = [](const std::vector<std::string>& names) {
-    std::vector<std::vector<std::string>> addresses;
-    for (const std::string& name : names)
-      addresses.push_back(is_own_name(name) ? std::vector<std::string>{"here"}
-                                            : std::vector<std::string>{});
-    return addresses;
-  };
-  HostList chosen = choose({{own}}, words, is_own);
+  HostList chosen = choose({{own}}, words, look_up);
   const HostEntry& left = chosen.entries.front();
   return left.gpus.empty() && left.without_gpus.empty() ? std::move(this_machine)
                                                         : std::move(chosen);
@@ -140,8 +133,16 @@ HostList among_own_slots(HostList this_machine, const std::string& option, const
 HostList choose_among(HostList list, const std::string& option, const std::string& words,
                       Choose* choose, const AddressLookup& look_up) {
   if (words.empty()) return list;
-  if (list.this_machine) return among_own_slots(std::move(list), option, words, choose);
+  if (list.this_machine) return among_own_slots(std::move(list), option, words, choose, look_up);
   return choose(list, words, look_up);
+}
+
+// One host that is this machine by its name, of which nothing is stated but that.
+bool is_only_this_machine(const HostList& list) {
+  if (list.entries.size() != 1) return false;
+  const HostEntry& entry = list.entries.front();
+  return is_own_name(entry.name) && entry.is_bare() && entry.without_gpus.empty() &&
+         entry.user.empty() && entry.port == 0 && entry.identity.empty() && entry.address.empty();
 }
 
 // A host with slots=0 takes no part.
@@ -175,6 +176,7 @@ FoundHosts find_hosts(const HostWishes& wishes, const Environment& environment,
   const bool is_part = !wishes.include.empty() || !wishes.exclude.empty();
   if (is_part) found.list.scheduler_gpus.in_all = 0;  // on which hosts they are is not known
   drop_hosts_without_slots(&found.list);
+  found.list.names_this_machine = is_only_this_machine(found.list);
   if (!wishes.rankfile.empty())
     found.list = add_rankfile(std::move(found.list), read_rankfile(wishes.rankfile),
                               wishes.rankfile, look_up);

@@ -147,7 +147,7 @@ HostList exclude_hosts(const HostList& from, std::string_view expression,
       if (auto rest = without_slots(entry, found->second)) left.entries.push_back(std::move(*rest));
     }
   }
-  if (left.entries.empty()) mistake(place, 0, "no host is left", "fewer hosts, or none");
+  if (left.entries.empty()) mistake(place, 0, "no host is left", "fewer hosts here");
   return left;
 }
 

@@ -122,7 +122,7 @@ void HostCollector::add(HostEntry entry, const Place& place) {
   if (++mentions_ > kMostMentions)
     mistake(place, 0, "hosts are named more than " + std::to_string(kMostMentions) + " times",
             "a number of slots for each host");
-  const auto key = std::pair(entry.user, entry.name);
+  const auto key = std::pair(entry.user, lower(entry.name));
   const auto [found, is_new] = index_.emplace(key, list_.entries.size());
   if (!is_new) {
     HostEntry& first = list_.entries[found->second];

@@ -70,6 +70,7 @@ struct GpusOfJob {
 struct HostList {
   std::vector<HostEntry> entries{};      // in order of first mention, each host once
   bool this_machine = false;             // nobody named a host
+  bool names_this_machine = false;       // its one entry does, and nothing is stated of it
   std::vector<RankPlace> rank_places{};  // by rank; empty: no rankfile
   std::string rankfile{};                // its name, for messages
   HostReach reach{};                     // of all of them
@@ -81,7 +82,8 @@ constexpr int kMostSlotsPerHost = 65536;
 constexpr std::size_t kMostHosts = 65536;
 constexpr std::size_t kMostMentions = 1 << 21;  // of hosts in one list, each line's slot one
 
-// The addresses of each name, as "10.0.0.1"; none for a name that has none. Blocks.
+// The addresses of each name, as "10.0.0.1"; none for a name that has none. Any text that hosts
+// have in common does. Blocks.
 using AddressLookup =
     std::function<std::vector<std::vector<std::string>>(const std::vector<std::string>& names)>;
 
@@ -122,7 +124,8 @@ class HostCollector {
 
  private:
   HostList list_;
-  std::map<std::pair<std::string, std::string>, std::size_t> index_;  // by user and name
+  std::map<std::pair<std::string, std::string>, std::size_t>
+      index_;  // by user and name in lower case
   std::size_t mentions_ = 0;
   bool has_bare_repeat_ = false;
 };

@@ -172,6 +172,11 @@ const std::vector<Setting>& settings() {
 
 }  // namespace
 
+bool is_host_setting(std::string_view name) {
+  return std::any_of(settings().begin(), settings().end(),
+                     [name](const Setting& setting) { return setting.name == name; });
+}
+
 HostWord parse_host_word(const Place& place, std::size_t begin, std::size_t end, std::size_t most) {
   HostWord word;
   const std::size_t at = place.text.substr(begin, end - begin).rfind('@');

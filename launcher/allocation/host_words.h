@@ -43,6 +43,9 @@ std::vector<std::string> parse_gpus(const Place& place, std::size_t begin, std::
 // Error(kUsage), also for a name that is none of these.
 void parse_host_setting(const Place& place, std::size_t begin, std::size_t end, HostEntry* entry);
 
+// Whether the line of a host may have name=value: "port".
+bool is_host_setting(std::string_view name);
+
 // Where words of a line begin and end: cut at blanks, up to a '#'.
 struct WordRange {
   std::size_t begin, end;

@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "hvrun_version.h"
+#include "launcher/allocation/host_words.h"
 #include "launcher/cli/knobs.h"
 #include "launcher/cli/option_groups.h"
 #include "launcher/cli/option_parsing.h"
@@ -270,7 +271,8 @@ ReportSpec report_of(const CLI::App& app, const RawReport& raw, bool is_check) {
                 "expected text or json");
   if (app.count("--format") > 0 && app.count("--dry-run") == 0 && !is_check)
     throw Error(ErrorKind::kUsage, "--format is of the plan, which nothing prints here",
-                "add --dry-run, or leave --format out");
+                "add --dry-run, or leave --format out; of a command it stands behind it: hvrun env "
+                "--format json");
   ReportSpec report;
   report.dry_run = dry_run_of(app, raw, is_check);
   check_pictures(app, raw, report.dry_run);
@@ -322,6 +324,10 @@ void refuse_assignment(const std::vector<std::string>& argv) {
   if (argv.empty()) return;
   const std::size_t equals = argv[0].find('=');
   if (equals == std::string::npos || !is_variable_name(argv[0].substr(0, equals))) return;
+  if (is_host_setting(argv[0].substr(0, equals)))
+    throw Error(ErrorKind::kUsage,
+                "'" + printable(argv[0]) + "' belongs to a host, and -H takes names and slots only",
+                "a hostfile with a line such as 'node1 " + printable(argv[0]) + "' (--hostfile)");
   throw Error(ErrorKind::kUsage,
               "'" + printable(argv[0]) + "' stands where the program is expected",
               "-x " + printable(argv[0]) + " sets the variable for the ranks; './" +
@@ -369,13 +375,6 @@ RawOptions defaults_from(const Environment& environment) {
   if (grace.origin != "default") raw.ending.grace = grace.text;
   raw.ending.lost_after = knobs.value("HVRUN_LOST_AFTER").text;
   return raw;
-}
-
-// hvrun's own options as they were typed, without the "--" behind them.
-std::vector<std::string> typed_options(const std::vector<std::string>& words,
-                                       const SplitWords& split) {
-  const std::size_t behind = split.program.size() + (split.is_set_off ? 1 : 0);
-  return {words.begin(), words.end() - static_cast<std::ptrdiff_t>(behind)};
 }
 
 CommandLine parse_words(const std::vector<std::string>& words, bool is_check,

@@ -10,6 +10,7 @@
 #include "src/base/bounded_file.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
+#include "src/process/command.h"
 
 namespace hv::launcher {
 
@@ -22,6 +23,11 @@ std::string current_directory(const Environment& environment) {
                 "change to one that exists, or name the ranks' with --wdir");
   }
   return path;
+}
+
+std::string find_on_path(const std::string& program, const Environment& environment) {
+  std::string reason;
+  return find_program(program, environment.get_or("PATH", ""), "/", &reason);
 }
 
 int print_text(const std::string& text) {

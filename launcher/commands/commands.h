@@ -21,6 +21,9 @@ int run_script(const std::vector<std::string>& words, const Environment& environ
 // what getcwd(3) says. Throws Error(kUsage) where it no longer exists.
 std::string current_directory(const Environment& environment);
 
+// The program's file by hvrun's PATH; empty: there is none.
+std::string find_on_path(const std::string& program, const Environment& environment);
+
 // Writes text to standard output as it is and returns 0: for programs, and what this program alone
 // has written. Throws Error(kStart).
 int print_text(const std::string& text);

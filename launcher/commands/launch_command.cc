@@ -13,7 +13,9 @@
 #include "launcher/facts/facts.h"
 #include "launcher/plan/launch_plan.h"
 #include "launcher/plan/plan_text.h"
+#include "launcher/supervise/hosts/host_steps.h"
 #include "launcher/supervise/supervisor.h"
+#include "src/net/interfaces.h"
 
 namespace hv::launcher {
 namespace {
@@ -22,7 +24,9 @@ namespace {
 int print_offline_plan(const PreparedJob& job) {
   const HostList& list = job.hosts;
   std::vector<std::optional<HostFacts>> facts(list.this_machine ? 1 : list.entries.size());
-  if (list.this_machine) facts[0] = host_facts(gather_facts(job.environment));
+  const std::vector<HostTarget> targets = targets_of(job.spec, list, own_hostname());
+  for (std::size_t i = 0; i < targets.size(); ++i)
+    if (targets[i].is_local) facts[i] = host_facts(gather_facts(job.environment));
   const LaunchPlan plan = make_plan(job.spec, list, facts);
   print_warnings(plan.warnings);
   if (job.spec.report.format == PlanFormat::kJson) return print_text(plan_as_json(job.spec, plan));

@@ -5,9 +5,9 @@
 #include <array>
 #include <filesystem>
 
+#include "launcher/commands/commands.h"
 #include "launcher/facts/process_table.h"
 #include "src/contract/contract.h"
-#include "src/process/command.h"
 
 namespace hv::launcher {
 namespace {
@@ -23,11 +23,6 @@ constexpr std::array kConfigurations{"/etc/slurm/slurm.conf", "/run/slurm/conf/s
 bool is_there(const std::filesystem::path& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored);
-}
-
-std::string path_of(const std::string& program, const Environment& environment) {
-  std::string reason;
-  return find_program(program, environment.get_or("PATH", ""), "/", &reason);
 }
 
 // srun: its path. A Slurm in a directory of its own has its configuration there.
@@ -48,8 +43,8 @@ bool runs_slurmd() {
 
 SlurmPresence find_slurm(const Environment& environment) {
   SlurmPresence slurm;
-  const std::string srun = path_of("srun", environment);
-  slurm.has_commands = !srun.empty() && !path_of("sbatch", environment).empty();
+  const std::string srun = find_on_path("srun", environment);
+  slurm.has_commands = !srun.empty() && !find_on_path("sbatch", environment).empty();
   slurm.has_configuration = slurm.has_commands && has_slurm_configuration(srun, environment);
   slurm.runs_jobs = slurm.has_configuration && runs_slurmd();
   return slurm;

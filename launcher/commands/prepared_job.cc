@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "launcher/allocation/host_identity.h"
 #include "launcher/allocation/scheduler.h"
 #include "launcher/cli/knobs.h"
 #include "launcher/commands/commands.h"
@@ -24,26 +25,44 @@
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/net/interfaces.h"
-#include "src/process/command.h"
 
 namespace hv::launcher {
 namespace {
-
-bool is_on_path(const std::string& program, const Environment& environment) {
-  std::string reason;
-  return !find_program(program, environment.get_or("PATH", ""), "/", &reason).empty();
-}
 
 bool has_ssh_options(const JobSpec& spec) {
   return !spec.access.remote_shell.empty() || !spec.access.ssh_user.empty() ||
          !spec.access.ssh_identity_file.empty() || spec.access.ssh_port != 0;
 }
 
+// A port or key for all hosts is for others than this machine.
+void warn_of_unused_login(const JobSpec& spec, const HostList& list) {
+  const std::vector<HostTarget> targets = targets_of(spec, list, own_hostname());
+  const bool is_all_here = std::all_of(targets.begin(), targets.end(),
+                                       [](const HostTarget& target) { return target.is_local; });
+  if (!is_all_here) return;
+  std::vector<std::string> unused;
+  if (spec.access.ssh_port != 0) unused.push_back("-p " + std::to_string(spec.access.ssh_port));
+  if (!spec.access.ssh_identity_file.empty())
+    unused.push_back("-i " + printable(spec.access.ssh_identity_file));
+  if (unused.empty()) return;
+  print_warnings({join(unused, " and ") + word_for(unused.size(), " has", " have") +
+                  " no effect: no rank runs on another host than this machine"});
+}
+
 // How long the name service may take over names that choose among hosts.
 constexpr auto kMostForNames = std::chrono::seconds(1);
 
+// What the lookup says instead of addresses for all names and addresses of this machine.
+constexpr const char* kThisMachine = "this machine";
+
+// "localhost", a loopback address and each host that is this machine have one address in common.
 std::vector<std::vector<std::string>> look_up(const std::vector<std::string>& names) {
-  return resolve_all(names, kMostForNames);
+  std::vector<std::vector<std::string>> found = resolve_all(names, kMostForNames);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (is_own_name(names[i]) || is_same_host(names[i], own_hostname()) ||
+        std::any_of(found[i].begin(), found[i].end(), is_own_address))
+      found[i] = {kThisMachine};
+  return found;
 }
 
 // In a Slurm job srun reaches all nodes; SSH often reaches none. The nodes get Slurm's names.
@@ -59,7 +78,7 @@ void choose_spawner(HostList* hosts, const Environment& environment, JobSpec* sp
                 "nodes of one in which hvrun runs",
                 "run hvrun inside sbatch or salloc, and leave out -H and --hostfile");
   if (spec->access.spawner == SpawnerChoice::kAuto && can_be_srun && !has_ssh_options(*spec) &&
-      is_on_path("srun", environment))
+      !find_on_path("srun", environment).empty())
     spec->access.spawner = SpawnerChoice::kSrun;
 }
 
@@ -136,6 +155,7 @@ PreparedJob prepare_job(LaunchCommand command, Environment environment) {
   CommonEnvironment ranks = common_environment(spec, environment);
   if (spec.environment.mpi_first) print_warnings(put_mpi_first(&ranks));
   warn_of_unused_variables(spec, list, environment);
+  warn_of_unused_login(spec, list);
   if (spec.report.dry_run != DryRun::kOffline) {
     check_stated_slots(spec, list);
     configure_log(spec.report.verbose ? LogLevel::kInfo : LogLevel::kWarn, "hvrun");

@@ -48,10 +48,11 @@ int slots_of_this_machine(const JobSpec& spec, int by_gpus, int cores) {
 
 std::vector<PlannedHost> hosts_with_slots(const JobSpec& spec, const HostList& list,
                                           const std::vector<std::optional<HostFacts>>& facts) {
-  if (list.this_machine) {
+  if (list.this_machine || (list.names_this_machine && facts.at(0))) {
     const HostFacts here = facts.at(0).value_or(HostFacts{});
     const int by_gpus = slots_by_gpus(spec, usable_gpus(HostEntry{}, here.gpus));
-    return {{"localhost", "", slots_of_this_machine(spec, by_gpus, here.usable_cores)}};
+    const std::string name = list.this_machine ? "localhost" : list.entries.front().name;
+    return {{name, "", slots_of_this_machine(spec, by_gpus, here.usable_cores)}};
   }
   std::vector<PlannedHost> hosts;
   for (std::size_t i = 0; i < list.entries.size(); ++i) {
@@ -59,6 +60,11 @@ std::vector<PlannedHost> hosts_with_slots(const JobSpec& spec, const HostList& l
     hosts.back().entry = i;
   }
   return hosts;
+}
+
+// This machine alone, of which no slots are stated.
+bool may_share_cores(const HostList& list, const std::vector<PlannedHost>& hosts) {
+  return list.this_machine || (list.names_this_machine && !hosts.front().slots_assumed);
 }
 
 // A host without slots gets no rank, even with --oversubscribe.
@@ -121,7 +127,9 @@ std::string advice_on_hosts(const HostList& list) {
   const std::string asked =
       spec.ranks ? "-np " + std::to_string(ranks) + " asks for " : "the placement asks for ";
   const bool by_gpu = spec.placement.map_by.by == MapBy::kGpu;
-  const std::string hint = by_gpu || most == 0
+  const bool is_all_excluded = most == 0 && !spec.hosts.exclude.empty();
+  const std::string hint = is_all_excluded ? "exclude fewer GPUs (--exclude)"
+                           : by_gpu || most == 0
                                ? advice_on_hosts(list) + ", lower -np, or leave out --map-by gpu"
                                : advice_on_slots(list, hosts, ranks) +
                                      ", lower -np, or let ranks share slots with --oversubscribe";
@@ -160,7 +168,7 @@ int count_ranks(const JobSpec& spec, const HostList& list, const std::vector<Pla
                  : std::min<long>(natural_ranks(spec.placement.map_by, capacities), kMostRanks);
   if (ranks <= slots && ranks > 0) return static_cast<int>(ranks);
   const long most = most_ranks(spec.placement.map_by, capacities, true);
-  const bool may_share = spec.placement.oversubscribe || list.this_machine;
+  const bool may_share = spec.placement.oversubscribe || may_share_cores(list, hosts);
   if (!may_share || most == 0 || (ranks > most && spec.placement.map_by.by == MapBy::kPerNode))
     refuse_ranks(spec, list, hosts, std::max(ranks, 1L), slots);
   if (ranks > most) refuse_oversubscription(ranks, most);
@@ -205,7 +213,7 @@ std::vector<int> hosts_of_ranks(const JobSpec& spec, const HostList& list,
                                 std::vector<std::string>* warnings) {
   if (!list.rank_places.empty()) return hosts_by_rankfile(spec, list, hosts);
   const int ranks = count_ranks(spec, list, hosts, warnings);
-  const bool may_share = spec.placement.oversubscribe || list.this_machine;
+  const bool may_share = spec.placement.oversubscribe || may_share_cores(list, hosts);
   return place_ranks(spec.placement.map_by, spec.placement.rank_by, capacities_of(list, hosts),
                      ranks, may_share);
 }
@@ -284,6 +292,18 @@ bool has_gpu_indices(const HostList& list, std::size_t entry) {
          });
 }
 
+// --exclude of slots that are no GPUs of the host. "": there are none.
+std::string describe_unused_exclusion(const HostEntry& entry, const HostFacts& facts) {
+  const std::vector<int> numbers = gpu_numbers(facts.gpus);
+  std::vector<std::string> unused;
+  for (const int slot : entry.without_gpus)
+    if (std::find(numbers.begin(), numbers.end(), slot) == numbers.end())
+      unused.push_back(std::to_string(slot));
+  if (unused.empty()) return "";
+  return "--exclude of " + word_for(unused.size(), "slot ", "slots ") + join(unused, ",") +
+         " has no effect, because the host has " + count_of(facts.gpus.size(), "GPU");
+}
+
 // Warnings about hosts: faulty GPUs, then other warnings, each once for all hosts that have it.
 std::vector<std::string> warnings_on_hosts(const HostList& list,
                                            const std::vector<std::optional<HostFacts>>& facts) {
@@ -297,6 +317,9 @@ std::vector<std::string> warnings_on_hosts(const HostList& list,
       of_host.push_back("numbers of GPUs count those of CUDA_VISIBLE_DEVICES=" +
                         printable(facts[i]->visible_devices, 200) +
                         ", which is set there: 0 is the first of them");
+    if (!list.this_machine)
+      if (auto unused = describe_unused_exclusion(list.entries[i], *facts[i]); !unused.empty())
+        of_host.push_back(std::move(unused));
     for (const std::string& warning : of_host) {
       if (hosts_of[warning].empty()) distinct.push_back(warning);
       hosts_of[warning].push_back(name);

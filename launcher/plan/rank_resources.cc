@@ -33,11 +33,13 @@ struct RanksOfHost {
 };
 
 [[noreturn]] void refuse_gpus(const RanksOfHost& here, std::size_t gpus) {
+  const auto each = static_cast<std::size_t>(here.spec.placement.gpus_per_rank);
   throw Error(ErrorKind::kUsage,
-              "host " + here.entry.name + " has " + std::to_string(gpus) + " GPUs for " +
-                  std::to_string(here.ranks.size()) + " ranks of " +
-                  std::to_string(here.spec.placement.gpus_per_rank) + " each (--gpus-per-rank)",
-              "state fewer slots there, lower -np, or use --map-by gpu");
+              "host " + here.entry.name + " has " + count_of(gpus, "GPU") + " for " +
+                  count_of(here.ranks.size(), "rank") + " of " + std::to_string(each) +
+                  word_for(here.ranks.size(), "", " each") + " (--gpus-per-rank)",
+              gpus < each ? "lower --gpus-per-rank or leave it out, or exclude the host"
+                          : "state fewer slots there, lower -np, or use --map-by gpu");
 }
 
 // CUDA gives a program one MIG device, whatever its CUDA_VISIBLE_DEVICES names.

@@ -233,6 +233,13 @@ def test_an_exported_master_port_counts_and_the_other_names_of_the_contract_are_
     assert result.stderr == b"hvrun: warning: WORLD_SIZE and MASTER_ADDR have no effect: hvrun itself sets them for each rank\n"
 
 
+@pytest.mark.parametrize("hosts", [[], ["-H", "localhost"]], ids=["nobody", "localhost"])
+def test_a_port_and_a_key_that_reach_no_host_are_told(hvrun, hosts):
+    result = run(hvrun, *hosts, "-p", "2222", "-i", "/none", "-np", "1", "true")
+    assert result.returncode == 0
+    assert b"warning: -p 2222 and -i /none have no effect: no rank runs on another host" in result.stderr, result
+
+
 def test_an_hvrun_inside_a_rank_takes_no_name_of_the_outer_job(hvrun):
     inner = f'"{hvrun}" -np 1 --no-label sh -c \'echo "$MASTER_PORT $WORLD_SIZE"\'; echo "$MASTER_PORT"'
     result = run(hvrun, "-np", "2", "--ranks", "0", "--no-label", "sh", "-c", inner)

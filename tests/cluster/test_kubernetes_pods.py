@@ -7,7 +7,7 @@ import pytest
 
 from harness import programs, sshd
 from harness.jobs import LOST, START, TIMEOUT, expect_error, expect_hosts, lines_of
-from harness.kube import Kube, why_not
+from harness.kube import KUBECTL, Kube, why_not
 from harness.processes import below, kill_together
 from harness.waiting import stays, wait_for
 
@@ -70,6 +70,19 @@ def test_ranks_of_pods_meet_and_compute(cluster, kube):
     launcher = kube.operator(*(f"{name} slots=2" for name in NODES))
     result = cluster.run(["hvrun", str(programs.hvrun_folder() / "c_ranks_test")], env=launcher, timeout=60)
     assert result.code == 0 and result.out.count("all good") == 6, str(result)
+
+
+def test_a_kubectl_that_does_not_run_with_the_jobs_libraries(cluster, kube):
+    folder = cluster.shared / "lib"
+    folder.mkdir()
+    (folder / "libcrypto.so.3").write_text("no library")
+    needs_libcrypto = cluster.shared / "kubectl"
+    needs_libcrypto.write_text(f'#!/bin/sh\nssh -V || exit\nexec {KUBECTL} "$@"\n')
+    needs_libcrypto.chmod(0o755)
+    launcher = kube.operator(*(f"{name} slots=1" for name in NODES), kubectl=needs_libcrypto)
+    result = cluster.run(["hvrun", "sh", "-c", "echo $(hostname) $LD_LIBRARY_PATH"], env={**launcher, "LD_LIBRARY_PATH": str(folder)})
+    assert (result.code, lines_of(result)) == (0, [f"[{rank}] {name} {folder}" for rank, name in enumerate(NODES)]), str(result)
+    assert "kubectl does not run with your LD_LIBRARY_PATH" in result.err, str(result)
 
 
 def test_every_line_and_the_exit_code_come_back(cluster, launcher):

@@ -131,6 +131,14 @@ def test_nodes_by_long_names_and_addresses_are_reached_by_srun(slurm):
     assert "hosts node3,node2: srun" in output or "hosts node[2-3]: srun" in output, output
 
 
+def test_localhost_is_the_node_on_which_hvrun_runs(slurm):
+    for hosts in ("localhost,node2", "node2 --include localhost@node2", "127.0.0.1,node2"):
+        option = "-H node1," if "include" in hosts else "-H "
+        output = done(slurm.batch(f"hvrun -v {option}{hosts} hostname", "-N", "3"))
+        assert ranks_of(output) == {"0": "node1", "1": "node2"}, output
+        assert "hosts node[1-2]: srun" in output, output
+
+
 # As programs do that meet by Slurm's variables (idr_torch, Lightning): where rank 0 is, how many there are, and where.
 MEET = """
 import os

@@ -182,4 +182,27 @@ wire::Pairs interface_variables(const wire::Facts& facts, const std::string& add
   return variables;
 }
 
+std::vector<std::string> missing_interfaces(
+    const RankEnvironment& ranks,
+    const std::vector<std::pair<std::string, const wire::Facts*>>& hosts) {
+  std::vector<std::string> warnings;
+  for (const char* variable : {"GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME"}) {
+    const std::string value = ranks.as_environment().get_or(variable, "");
+    if (value.empty()) continue;
+    for (const std::string& interface : split(value, ',')) {
+      std::vector<std::string> lacking;
+      for (const auto& [name, facts] : hosts)
+        if (!facts->interfaces.empty() &&
+            std::find(facts->interfaces.begin(), facts->interfaces.end(), interface) ==
+                facts->interfaces.end())
+          lacking.push_back(name);
+      if (!lacking.empty())
+        warnings.push_back(named_hosts_text(lacking) + word_for(lacking.size(), " has", " have") +
+                           " no interface '" + printable(interface) + "' with an address, which " +
+                           variable + " names; unset it, and hvrun chooses the interface");
+    }
+  }
+  return warnings;
+}
+
 }  // namespace hv::launcher

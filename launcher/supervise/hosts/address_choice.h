@@ -4,8 +4,10 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "src/contract/rank_environment.h"
 #include "src/wire/messages.h"
 
 namespace hv::launcher {
@@ -47,5 +49,11 @@ AddressChoice choose_addresses(const std::vector<std::string>& names,
 // take some that have no address in `common`. Empty where the address was not tested.
 wire::Pairs interface_variables(const wire::Facts& facts, const std::string& address,
                                 const std::vector<std::string>& common);
+
+// Warnings where the ranks' own GLOO_SOCKET_IFNAME or TP_SOCKET_IFNAME names an interface that a
+// host does not have. hosts: their names with their facts.
+std::vector<std::string> missing_interfaces(
+    const RankEnvironment& ranks,
+    const std::vector<std::pair<std::string, const wire::Facts*>>& hosts);
 
 }  // namespace hv::launcher

@@ -270,6 +270,12 @@ void plan_ranks(LaunchContext& context) {
   if (job.spec.report.report_bindings)
     for (const std::string& line : split(trim(bindings_as_text(plan)), '\n')) context.warn(line);
   job.begin_epoch(std::move(plan));
+  std::vector<std::pair<std::string, const wire::Facts*>> hosts;
+  for (const Host& host : job.members())
+    if (!has_failed(host)) hosts.emplace_back(host.target.name, &host.facts());
+  if (hosts.size() < 2) return;  // a host alone needs no interface
+  for (const std::string& warning : missing_interfaces(context.ranks.variables, hosts))
+    context.warn("warning: " + warning);
 }
 
 asio::awaitable<void> set_up_hosts(LaunchContext& context) {

@@ -36,7 +36,14 @@ class InNewFolder {
 namespace {
 
 HostList find(const HostWishes& wishes, const std::vector<std::string>& variables = {}) {
-  return find_hosts(wishes, hv::Environment::from_entries(variables)).list;
+  const AddressLookup own = [](const std::vector<std::string>& names) {
+    std::vector<std::vector<std::string>> addresses;
+    for (const std::string& name : names)
+      addresses.push_back(hv::is_own_name(name) ? std::vector<std::string>{"here"}
+                                                : std::vector<std::string>{});
+    return addresses;
+  };
+  return find_hosts(wishes, hv::Environment::from_entries(variables), own).list;
 }
 
 }  // namespace
@@ -86,6 +93,25 @@ TEST_CASE("--include and --exclude without hosts choose among this machine's GPU
   wishes.include = "no-such-host:0";
   CHECK(message_of([&] { find(wishes); }).find("'no-such-host' is none of the hosts") !=
         std::string::npos);
+}
+
+TEST_CASE("this machine is chosen among hosts by any of its names") {
+  HostWishes wishes{"a:1," + hv::own_hostname() + ":4"};
+  wishes.include = "localhost:0,2";
+  CHECK(find(wishes).entries.at(0).name == hv::own_hostname());
+  wishes = {"127.0.0.1", ""};
+  const InNewFolder folder;
+  std::ofstream("hosts") << "a slots=3\n" << hv::own_hostname() << " slots=2\n";
+  wishes.hostfile = "hosts";
+  CHECK(find(wishes).entries.at(0).slots == 2);
+}
+
+TEST_CASE("this machine by its name is told apart from one of which something is stated") {
+  for (const char* hosts : {"localhost", "LOCALHOST", "127.0.0.1"})
+    CHECK(find({hosts}).names_this_machine);
+  for (const char* hosts : {"localhost:2", "ada@localhost", "a", "localhost,a"})
+    CHECK_FALSE(find({hosts}).names_this_machine);
+  CHECK_FALSE(find({}).names_this_machine);
 }
 
 TEST_CASE("who is named on the command line counts more than a scheduler's hosts") {

@@ -81,6 +81,7 @@ TEST_CASE("a line may add how the host is reached and what of it is used") {
 }
 
 TEST_CASE("a host that is named twice has the sum of its slots and one of everything else") {
+  CHECK(read("Node1 slots=2\nnode1 slots=3\n") == "Node1:5");
   CHECK(read("a slots=2\na slots=1\n") == "a:3");
   CHECK(read("a:2\nb\na\n") == "a:3 b");
   CHECK(parse_hostfile("a port=22\na gpus=1\n", "f").entries[0].gpus.size() == 1);

@@ -156,6 +156,37 @@ TEST_CASE("this machine runs a rank per GPU, else one, and warns once of more th
   CHECK(crowded.warnings.size() == 1);
 }
 
+TEST_CASE("this machine by its name is this machine, unless its slots are stated") {
+  HostList here = parse_host_expression("localhost");
+  here.names_this_machine = true;
+  const LaunchPlan crowded = make_plan(launch_spec(5), here, {host(0, 2)});
+  CHECK(picture(crowded) == "localhost0 localhost1 localhost2 localhost3 localhost4 ");
+  CHECK(crowded.warnings ==
+        std::vector<std::string>{"5 ranks share the 2 cores or GPUs of this machine"});
+  CHECK(make_plan(launch_spec(std::nullopt), here, {host(8, 128)}).ranks.size() == 8);
+  CHECK_THROWS_AS(make_plan(launch_spec(5), parse_host_expression("localhost:2"), {host(0, 2)}),
+                  hv::Error);
+}
+
+TEST_CASE("--exclude of what is no GPU is told, and so is one that leaves none") {
+  HostList list = parse_host_expression("a,b");
+  list.entries[0].without_gpus = list.entries[1].without_gpus = {0, 5};
+  CHECK(make_plan(launch_spec(std::nullopt), list, {host(2, 8), host(0, 8)}).warnings ==
+        std::vector<std::string>{
+            "host a: --exclude of slot 5 has no effect, because the host has 2 GPUs",
+            "host b: --exclude of slots 0,5 has no effect, because the host has 0 GPUs"});
+  list = parse_host_expression("a");
+  list.entries[0].without_gpus = {0};
+  JobSpec spec = launch_spec(std::nullopt);
+  spec.hosts.exclude = "a:0";
+  try {
+    (void)make_plan(spec, list, {host(1, 8)});
+    FAIL("it has a plan");
+  } catch (const hv::Error& error) {
+    CHECK(error.hint() == "exclude fewer GPUs (--exclude)");
+  }
+}
+
 TEST_CASE("hosts beyond what the ranks can need get no agent") {
   const HostList list = parse_host_expression("a:2,b:2,c:2");
   CHECK(hosts_needed(launch_spec(2), list) == 1);
