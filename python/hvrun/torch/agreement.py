@@ -39,12 +39,14 @@ class Agreement:
     def forget(self):
         self._needed = None
 
-    def begin_check(self, needed, has_news=False):
-        """Has the other ranks told whether this one needs others now, or has other news. What is returned, called, says whether
-        any rank does."""
-        is_new = int(has_news or needed != self._needed)
-        pending = inflight.begin_reducing(f"{self._label}.changed", [is_new], _abi.MAX, number_of(self._process_set))
-        return lambda: pending.wait()[0] != 0
+    def begin_check(self, needed, has_news=False, discards=False):
+        """Sends the other ranks whether this one needs other gradients now, or has other news, and whether it discards what is
+        exchanged. Returns a function that waits and says whether any rank needs others; it raises MismatchError, on all ranks,
+        where some of them discard."""
+        rank = basics.rank() + 1
+        numbers = [int(has_news or needed != self._needed), rank * discards, rank * (not discards)]
+        pending = inflight.begin_reducing(f"{self._label}.changed", numbers, _abi.MAX, number_of(self._process_set))
+        return lambda: _has_changed(*pending.wait())
 
     def make(self, needed, names):
         """Blocks until all ranks have compared what they need, and the parameters' names, in the optimizer's order.
@@ -79,6 +81,14 @@ class Agreement:
 
     def _largest(self, what, numbers):
         return inflight.reduce_numbers(f"{self._label}.{what}", numbers, _abi.MAX, number_of(self._process_set))
+
+
+def _has_changed(is_new, discards, keeps):
+    """discards, keeps: 1 + the rank of one that does; 0: none does."""
+    if discards and keeps:
+        raise _mismatch(f"rank {discards - 1} has discarded them in zero_grad(), and rank {keeps - 1} steps with them. Skip a "
+                        "batch, or call zero_grad() before step(), on all ranks or on none")
+    return is_new != 0
 
 
 def _both_ways(number):

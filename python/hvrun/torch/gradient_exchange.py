@@ -61,6 +61,7 @@ class GradientExchange:
         self._alone = {}  # parameter: (handle, gradient, its version), of those that travel by themselves
         self._hooks = {}
         self._own = object()  # in _owners
+        self._has_warned_of_discards = False
         self._is_catching_up = False  # with gradients that the ranks have agreed on just now
         weakref.finalize(self, _let_go, self._hooks, self._own)
         self._groups = {parameter: list(group) for group in groups for parameter in group if len(group) > 1}
@@ -132,6 +133,35 @@ class GradientExchange:
         for parameter in self._left:
             self._left[parameter] = self.passes
 
+    def discard(self):
+        """Forgets the gradients that no step has used, and counts backward passes anew. If the ranks may have begun to exchange
+        them, all ranks complete that exchange first: raises MismatchError, on all, where others step meanwhile."""
+        if not self.has_news:
+            return
+        self._leave_job()
+        if self.is_pending() and self._may_have_begun():
+            self.has_news = False
+            self._complete_and_drop()
+        self.has_news = False
+        self.reset()
+
+    def _may_have_begun(self):
+        """Whether any rank may exchange gradients before it synchronizes: the same on all, as they have agreed on it."""
+        is_later = (self._is_deferred and all(bucket.is_on_host for bucket in self._buckets)
+                    and all(one in self._places for one in self._parts))
+        return self._agreement.is_made() and not is_later
+
+    def _complete_and_drop(self):
+        discarded = [self._names[one] for one in self._parts if one in self._alone or self._is_taken(one)]
+        absent = [one for one in self._parts if one.grad is None]
+        self._exchange_all(discards=True)
+        for parameter in absent:
+            parameter.grad = None
+        if not self._has_warned_of_discards and self._terms.process_set.rank() == 0:
+            warn(f"gradients of {_some_of(discarded)} were exchanged and discarded: requires_grad_(False) saves that, for these "
+                 "parameters and while a backward pass for others goes through them")
+        self._has_warned_of_discards = True
+
     def is_pending(self):
         """Whether a gradient is complete that nobody has waited for."""
         self._leave_job()
@@ -161,7 +191,7 @@ class GradientExchange:
             raise AssertionError(
                 f"the gradient of {self._names[parameter]} was computed more often than backward_passes_per_step "
                 f"({self.passes}) times before step() or synchronize(); raise backward_passes_per_step to accumulate "
-                "gradients over several backward passes")
+                "gradients over several backward passes, or call optimizer.zero_grad(), not the model's, to discard them")
         self._left[parameter] = left
         if left > 0:
             return
@@ -241,26 +271,30 @@ class GradientExchange:
         """Exchanges what had no gradient here, waits for all, and leaves the results in `grad`. Raises the first thing that
         went wrong, with nothing left on its way."""
         self.has_news = False
+        if not self._is_idle:
+            self._exchange_all()
+
+    def _exchange_all(self, discards=False):
         try:
-            if not self._is_idle:
-                times.waited(EXCHANGE, self._synchronize)
+            times.waited(EXCHANGE, self._synchronize, discards)
         except HorovodInternalError as error:
             raise error.with_traceback(None)  # whose steps between here and there tell the user nothing
 
-    def _synchronize(self):
+    def _synchronize(self, discards):
         self._leave_job()
         try:
-            self._agree_and_complete()
+            self._agree_and_complete(discards)
         except Exception:
             self.reset()
             raise
 
-    def _agree_and_complete(self):
+    def _agree_and_complete(self, discards):
         watched = self._watched()
         needed = needs_of(self._names)
         has_changed = None
         if self._agreement.is_made():
-            has_changed = self._agreement.begin_check(needed, any(self._is_sparse_news(one) for one in watched))
+            has_news = any(self._is_sparse_news(one) for one in watched)
+            has_changed = self._agreement.begin_check(needed, has_news, discards)
         else:
             self._note_what_was_taken()
             self._unlearn()
@@ -479,9 +513,12 @@ def _give_back_alone(parameter, made):
         give_back(parameter, made)
 
 
+def _some_of(names):
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
 def _warn_of_changed(names):
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     warn(
-        f"the gradients of {shown} were changed after the backward pass, while they were being averaged: what was changed is "
+        f"the gradients of {_some_of(names)} were changed after the backward pass, while they were being averaged: what was changed is "
         "lost or wrong. To clip or scale gradients call optimizer.synchronize() first, then change them, then step inside "
         "'with optimizer.skip_synchronize():'")

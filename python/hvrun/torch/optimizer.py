@@ -102,11 +102,9 @@ class DistributedSteps(PlainCopies):
         return ops.allreduce_async(loss, None, f"{self._label}.loss", ops.Average, process_set=terms.process_set).wait()
 
     def zero_grad(self, *args, **kwargs):
-        """As torch.optim's; an error while gradients are on their way, which would lose them."""
-        if self._exchange.is_pending():
-            raise AssertionError("zero_grad() was called after backward() and before step() or synchronize(): gradients are on "
-                                 "their way to the other ranks. Call it before backward(), or after step()")
-        self._is_synchronized = False
+        """As torch.optim's. Gradients that no step has used are discarded on all ranks, and backward passes count anew."""
+        self._exchange.discard()
+        self._is_synchronized = self._is_scaled = False
         return super().zero_grad(*args, **kwargs)
 
     def add_param_group(self, param_group):
