@@ -271,8 +271,7 @@ ReportSpec report_of(const CLI::App& app, const RawReport& raw, bool is_check) {
                 "expected text or json");
   if (app.count("--format") > 0 && app.count("--dry-run") == 0 && !is_check)
     throw Error(ErrorKind::kUsage, "--format is of the plan, which nothing prints here",
-                "add --dry-run, or leave --format out; of a command it stands behind it: hvrun env "
-                "--format json");
+                "add --dry-run, or put --format behind the command: hvrun env --format json");
   ReportSpec report;
   report.dry_run = dry_run_of(app, raw, is_check);
   check_pictures(app, raw, report.dry_run);
@@ -320,14 +319,17 @@ bool is_variable_name(std::string_view text) {
 }
 
 // "NAME=VALUE program", as a shell takes it.
-void refuse_assignment(const std::vector<std::string>& argv) {
+void refuse_assignment(const std::vector<std::string>& argv, bool has_hosts) {
   if (argv.empty()) return;
   const std::size_t equals = argv[0].find('=');
   if (equals == std::string::npos || !is_variable_name(argv[0].substr(0, equals))) return;
-  if (is_host_setting(argv[0].substr(0, equals)))
+  if (has_hosts && is_host_setting(argv[0].substr(0, equals)))
     throw Error(ErrorKind::kUsage,
-                "'" + printable(argv[0]) + "' belongs to a host, and -H takes names and slots only",
-                "a hostfile with a line such as 'node1 " + printable(argv[0]) + "' (--hostfile)");
+                "'" + printable(argv[0]) +
+                    "' stands where the program is expected, and -H takes "
+                    "names and slots only",
+                "a hostfile (--hostfile) with a line such as 'node1 " + printable(argv[0]) +
+                    "'; -x " + printable(argv[0]) + " sets a variable for the ranks");
   throw Error(ErrorKind::kUsage,
               "'" + printable(argv[0]) + "' stands where the program is expected",
               "-x " + printable(argv[0]) + " sets the variable for the ranks; './" +
@@ -401,7 +403,8 @@ CommandLine parse_words(const std::vector<std::string>& words, bool is_check,
       bounded_seconds(KnobReader(launcher_knobs(), environment).seconds("HVRUN_RESTART_DELAY"));
   add_programs(&spec, parse_more_programs(std::move(later_programs),
                                           spec.programs[0].working_directory, current_directory));
-  for (const ProgramSpec& program : spec.programs) refuse_assignment(program.argv);
+  for (const ProgramSpec& program : spec.programs)
+    refuse_assignment(program.argv, !spec.hosts.hosts.empty());
   spec.allows_nested = raw.nested;
   refuse_nested_launchers(spec, options, is_in_scheduler_job(environment));
   HorovodSettings horovod = horovod_options.settings();

@@ -326,27 +326,29 @@ void check_for_job(const JobSpec& spec) {
 }
 
 // "hvrun script --nodes 2 --ranks-per-node 4 python3 train.py".
-std::string script_instead(const NestedLauncher& launcher, const Words& options,
-                           const JobRequest& request) {
+std::string suggest_script_command(const NestedLauncher& launcher, const Words& options,
+                                   const JobRequest& request) {
+  if (launcher.has_options_of_hvrun)
+    return "leave out '" + launcher.name +
+           "', and put its options, each once, behind 'hvrun script'";
   Words words{"hvrun", "script"};
   words.insert(words.end(), options.begin(), options.end());
   const bool are_per_node = launcher.are_ranks_per_host && request.nodes;
-  if (launcher.ranks && !request.ranks && !request.ranks_per_node)
-    words.insert(words.end(),
-                 {are_per_node ? "--ranks-per-node" : "-np", std::to_string(*launcher.ranks)});
-  words.insert(words.end(), launcher.program.begin(), launcher.program.end());
-  return shown_command(words);
+  if (!request.ranks && !request.ranks_per_node)
+    words.insert(words.end(), {are_per_node ? "--ranks-per-node" : "-np",
+                               launcher.ranks ? std::to_string(*launcher.ranks) : "N"});
+  return format_command(words, launcher.program);
 }
 
-// Before hvrun itself refuses it: the command to type instead is one of hvrun script. words: all
-// that was typed.
-void refuse_launcher_in_script(const Words& words, const SplitWords& split,
+// Must run before check_hvrun_words, whose hint would name hvrun, not hvrun script. options: as
+// typed.
+void refuse_launcher_in_script(const Words& options, const SplitWords& split,
                                const SharedWords& shared, const JobRequest& request) {
-  if (std::find(shared.passed.begin(), shared.passed.end(), "--nested") != shared.passed.end())
-    return;
-  const auto launcher = find_nested_launcher(split.program);
-  if (!launcher || launcher->joins_several_hosts) return;
-  refuse_launcher(*launcher, script_instead(*launcher, typed_options(words, split), request));
+  const Words& passed = shared.passed;
+  if (std::find(passed.begin(), passed.end(), "--nested") != passed.end()) return;
+  refuse_launcher(split.program, [&](const NestedLauncher& launcher) {
+    return suggest_script_command(launcher, options, request);
+  });
 }
 
 void check_program(const SplitWords& split) {
@@ -365,6 +367,17 @@ void check_exclusive(const RawScriptOptions& raw, const SplitWords& split) {
     throw Error(ErrorKind::kUsage,
                 "--list-sites and --show-site print something else than a script",
                 "hvrun script --show-site NAME, and nothing else");
+}
+
+// torchrun and its like start the processes of a node themselves.
+void refuse_launchers_that_share_a_node(const JobRequest& request, const ScriptPlan& plan) {
+  const auto launcher = find_nested_launcher(request.program);
+  if (!launcher || plan.nodes == 0 || plan.ranks_per_node < 2) return;
+  throw Error(ErrorKind::kUsage,
+              "'" + printable(launcher->name) + "' starts the processes of a node itself, and " +
+                  std::to_string(plan.ranks_per_node) + " ranks of each node would run it",
+              "--ranks-per-node 1; or leave out " + launcher->name +
+                  ", so that hvrun starts the processes itself; --nested starts it all the same");
 }
 
 std::string text_of_site(const std::string& name, const Environment& environment) {
@@ -388,6 +401,7 @@ std::string text_of_script(const ScriptCommand& command, const Environment& envi
   const ScriptPlan plan = plan_script(command.request, site);
   check_hvrun_words(hvrun_words(command.request, plan, scheduler_part(command.request, site, plan)),
                     environment, current_directory);
+  if (!command.allows_nested) refuse_launchers_that_share_a_node(command.request, plan);
   if (const std::string note = spare_gpus_note(plan); !note.empty()) print_warnings({note});
   return job_script(command.request, site, plan);
 }
@@ -466,7 +480,7 @@ std::variant<ScriptCommand, PrintCommand> parse_script_command(
   take_layout(raw.layout, &command.request);
   take_site(raw.where, &command.request);
   take_job(app, raw.job, &command.request);
-  refuse_launcher_in_script(words, split, shared, command.request);
+  refuse_launcher_in_script(typed_options(words, split), split, shared, command.request);
   command.request.hvrun.typed = shared.passed;
   command.request.program = split.program;
   command.request.hvrun.main_file = main_file_of(split.program);
@@ -478,6 +492,7 @@ std::variant<ScriptCommand, PrintCommand> parse_script_command(
   check_words_of_line(passed);
   const JobSpec spec = check_hvrun_words(passed, environment, current_directory);
   check_for_job(spec);
+  command.allows_nested = spec.allows_nested;
   if (command.request.requeues && !spec.output.output_directory.empty()) {
     command.request.hvrun.typed = shared.passed_without_output_directory;
     command.request.hvrun.output_directory = spec.output.output_directory;

@@ -21,6 +21,7 @@ struct ScriptCommand {
   std::string site;
   std::string file;  // empty: standard output
   bool may_overwrite = false;
+  bool allows_nested = false;  // --nested
   bool lists_sites = false;
   bool shows_site = false;  // its file, and no script
 };

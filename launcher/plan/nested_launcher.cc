@@ -21,10 +21,10 @@ struct LauncherKind {
   const char* files;            // names of its executable
   const char* modules = "";     // for python -m
   const char* subcommand = "";  // the first argument that starts a job; empty: none is needed
-  const char* direct = "";      // of its names those that need no subcommand
-  const char* flags = "";       // options without a value
-  const char* pairs = "";       // options with two values
-  const char* ranks = "";       // options with the number of processes
+  const char* without_subcommand = "";  // files and modules that need none
+  const char* flags = "";               // options without a value
+  const char* pairs = "";               // options with two values
+  const char* ranks = "";               // options with the number of processes
   bool are_ranks_per_host = false;
   const char* join = "";          // options of one that is started on each host
   const char* join_options = "";  // the same, for messages
@@ -44,7 +44,7 @@ constexpr LauncherKind kKinds[] = {
     {.files = "accelerate,accelerate-launch",
      .modules = "accelerate.commands.accelerate_cli,accelerate.commands.launch",
      .subcommand = "launch",
-     .direct = "accelerate-launch,accelerate.commands.launch",
+     .without_subcommand = "accelerate-launch,accelerate.commands.launch",
      .flags = "cpu,multi-gpu,tpu,ipex,use-xpu,use-mps-device,use-deepspeed,use-fsdp,same-network,"
               "use-parallelism-config,use-megatron-lm,m,module,no-python,debug,q,quiet,"
               "dynamo-use-fullgraph,dynamo-use-dynamic,dynamo-use-regional-compilation,"
@@ -90,15 +90,19 @@ bool has_word(std::string_view list, std::string_view word) {
 struct FoundKind {
   const LauncherKind* kind = nullptr;
   std::size_t begin = 0;
-  std::string name;                // for messages
-  std::string called;              // by this file or module
+  std::string name;  // for messages
+  bool needs_subcommand = false;
   std::string python = "python3";  // the interpreter that was typed
 };
 
+bool needs_subcommand(const LauncherKind& kind, const std::string& file_or_module) {
+  return kind.subcommand[0] != '\0' && !has_word(kind.without_subcommand, file_or_module);
+}
+
 FoundKind kind_of_file(const std::string& file, std::size_t begin) {
+  const std::string name = base_name(file);
   for (const LauncherKind& kind : kKinds)
-    if (has_word(kind.files, base_name(file)))
-      return {&kind, begin, base_name(file), base_name(file)};
+    if (has_word(kind.files, name)) return {&kind, begin, name, needs_subcommand(kind, name)};
   return {};
 }
 
@@ -112,8 +116,8 @@ FoundKind kind_of_python(const Words& argv) {
   }
   for (const LauncherKind& kind : kKinds)
     if (has_word(kind.modules, target.module))
-      return {&kind, target.next, base_name(argv[0]) + " -m " + target.module, target.module,
-              argv[0]};
+      return {&kind, target.next, base_name(argv[0]) + " -m " + target.module,
+              needs_subcommand(kind, target.module), argv[0]};
   return {};
 }
 
@@ -196,35 +200,43 @@ bool has_number_of_ranks(const JobSpec& spec) {
 
 // "hvrun -np 4 python train.py".
 // has_other_hosts: the job may have other hosts than this machine.
-std::string command_instead(const JobSpec& spec, const NestedLauncher& launcher,
+std::string suggest_command(const JobSpec& spec, const NestedLauncher& launcher,
                             const Words& options, bool has_other_hosts) {
-  if (spec.programs.size() > 1) return shown_command(launcher.program) + " in its place";
+  if (launcher.has_options_of_hvrun)
+    return options.empty() ? format_command({"hvrun"}, launcher.program)
+                           : "one hvrun with the options of both, each of them once";
   Words words{"hvrun"};
-  if (!launcher.has_options_of_hvrun) {
-    words.insert(words.end(), options.begin(), options.end());
-    const bool is_per_host = launcher.are_ranks_per_host && has_other_hosts;
-    if (launcher.ranks && !has_number_of_ranks(spec)) {
-      words.insert(words.end(),
-                   {is_per_host ? "--npernode" : "-np", std::to_string(*launcher.ranks)});
-      // The launcher does not compare that number with slots.
-      if (is_per_host && !spec.placement.oversubscribe) words.emplace_back("--oversubscribe");
-    }
+  words.insert(words.end(), options.begin(), options.end());
+  const bool is_per_host = launcher.are_ranks_per_host && has_other_hosts;
+  if (launcher.ranks && !has_number_of_ranks(spec)) {
+    words.insert(words.end(),
+                 {is_per_host ? "--npernode" : "-np", std::to_string(*launcher.ranks)});
+    // The launcher does not compare that number with slots.
+    if (is_per_host && !spec.placement.oversubscribe) words.emplace_back("--oversubscribe");
   }
-  words.insert(words.end(), launcher.program.begin(), launcher.program.end());
-  return shown_command(words);
+  return format_command(words, launcher.program);
+}
+
+// "-np 4 python train.py in its place": for one of several programs.
+std::string suggest_program(const ProgramSpec& program, const NestedLauncher& launcher) {
+  if (launcher.has_options_of_hvrun)
+    return "leave out '" + launcher.name + "' and what -np states already";
+  const int processes = launcher.ranks.value_or(1) * std::max(program.ranks, 1);
+  return format_command({"-np", std::to_string(processes)}, launcher.program) + " in its place";
 }
 
 }  // namespace
 
-std::string shown_command(const Words& words) {
-  Words quoted;
-  for (const std::string& word : words) quoted.push_back(shell_quote(word));
-  return printable(join(quoted, " "), kMostShownBytes);
+std::string format_command(Words options, const Words& program) {
+  options.insert(options.end(), program.begin(), program.end());
+  for (std::string& word : options) word = shell_quote(word);
+  return printable(join(options, " "), kMostShownBytes);
 }
 
 std::optional<NestedLauncher> find_nested_launcher(const std::vector<std::string>& argv) {
   const Words words = without_wrappers(argv);
   if (words.empty()) return std::nullopt;
+  const Words wrappers(argv.begin(), argv.end() - static_cast<std::ptrdiff_t>(words.size()));
   const FoundKind found =
       is_python_name(words[0]) ? kind_of_python(words) : kind_of_file(words[0], 1);
   if (!found.kind) return std::nullopt;
@@ -233,7 +245,7 @@ std::optional<NestedLauncher> find_nested_launcher(const std::vector<std::string
             words.end());
   if (is_harmless(kind, own)) return std::nullopt;
   NestedLauncher launcher{found.name};
-  if (kind.subcommand[0] != '\0' && !has_word(kind.direct, found.called)) {
+  if (found.needs_subcommand) {
     if (own.empty() || own[0] != kind.subcommand) return std::nullopt;
     launcher.name += std::string(" ") + kind.subcommand;
     own.erase(own.begin());
@@ -241,19 +253,23 @@ std::optional<NestedLauncher> find_nested_launcher(const std::vector<std::string
   launcher.join_options = kind.join_options;
   launcher.are_ranks_per_host = kind.are_ranks_per_host;
   launcher.has_options_of_hvrun = kind.takes_options_of_hvrun;
-  if (kind.takes_options_of_hvrun)
+  if (kind.takes_options_of_hvrun) {
     launcher.program = own;
-  else
+  } else {
     OptionReader(kind, own).read(found.python, &launcher);
+    launcher.program.insert(launcher.program.begin(), wrappers.begin(), wrappers.end());
+  }
   return launcher;
 }
 
-void refuse_launcher(const NestedLauncher& launcher, const std::string& instead) {
-  std::string hint = instead;
-  if (!launcher.join_options.empty())
-    hint += "; one " + launcher.name + " on each host needs " + launcher.join_options;
+void refuse_launcher(const std::vector<std::string>& argv, const SuggestCommand& suggest) {
+  const auto launcher = find_nested_launcher(argv);
+  if (!launcher || launcher->joins_several_hosts) return;
+  std::string hint = suggest(*launcher);
+  if (!launcher->join_options.empty())
+    hint += "; one " + launcher->name + " on each host needs " + launcher->join_options;
   throw Error(ErrorKind::kUsage,
-              "'" + printable(launcher.name) +
+              "'" + printable(launcher->name) +
                   "' is a launcher, too: each rank would start a whole job of its own",
               hint + "; --nested starts it all the same");
 }
@@ -263,11 +279,11 @@ void refuse_nested_launchers(const JobSpec& spec, const std::vector<std::string>
   if (spec.allows_nested) return;
   const bool has_other_hosts =
       is_in_scheduler_job || !spec.hosts.hosts.empty() || !spec.hosts.hostfile.empty();
-  for (const ProgramSpec& program : spec.programs) {
-    const auto launcher = find_nested_launcher(program.argv);
-    if (!launcher || launcher->joins_several_hosts) continue;
-    refuse_launcher(*launcher, command_instead(spec, *launcher, options, has_other_hosts));
-  }
+  for (const ProgramSpec& program : spec.programs)
+    refuse_launcher(program.argv, [&](const NestedLauncher& launcher) {
+      return spec.programs.size() > 1 ? suggest_program(program, launcher)
+                                      : suggest_command(spec, launcher, options, has_other_hosts);
+    });
 }
 
 void check_ranks_of_launchers(const JobSpec& spec, const LaunchPlan& plan) {

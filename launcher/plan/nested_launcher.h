@@ -6,6 +6,7 @@
 // program where each host has one rank and their own options say that there are other hosts.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,11 +30,15 @@ struct NestedLauncher {
 // the launchers' manuals; an unknown one counts as one with a value.
 std::optional<NestedLauncher> find_nested_launcher(const std::vector<std::string>& argv);
 
-// As a shell takes it, shortened for messages.
-std::string shown_command(const std::vector<std::string>& words);
+// The words quoted for a shell, cut at 300 bytes.
+std::string format_command(std::vector<std::string> options,
+                           const std::vector<std::string>& program);
 
-// Throws Error(kUsage). instead: the command to type.
-[[noreturn]] void refuse_launcher(const NestedLauncher& launcher, const std::string& instead);
+// The command to type instead.
+using SuggestCommand = std::function<std::string(const NestedLauncher&)>;
+
+// Throws Error(kUsage) if argv is a launcher that does not join several hosts.
+void refuse_launcher(const std::vector<std::string>& argv, const SuggestCommand& suggest);
 
 // Throws Error(kUsage) for a program that is a launcher and does not join several hosts, with the
 // command to type instead. options: those of hvrun, as typed. --nested allows such programs.

@@ -169,9 +169,9 @@ def test_an_hvrun_inside_a_rank_finds_no_fault_with_the_ranks_environment(hvrun)
     (("deepspeed", "--num_gpus", "2", "train.py"), "hvrun -np 2 python3 train.py"),
     (("--dry-run", "mpirun", "-np", "2", "./train"), "hvrun --dry-run -np 2 ./train"),
     (("--dry-run=offline", "mpiexec", "-n", "2", "./train"), "hvrun --dry-run=offline -np 2 ./train"),
-    (("-np", "2", "horovodrun", "-np", "2", "python", "train.py"), "hvrun -np 2 python train.py"),
+    (("-np", "2", "horovodrun", "-np", "2", "python", "train.py"), "try: one hvrun with the options of both, each of them once"),
     (("hvrun", "-np", "2", "./train"), "hvrun -np 2 ./train"),
-    (("script", "-np", "2", "torchrun", "train.py"), "python3 train.py")])
+    (("script", "-np", "2", "torchrun", "train.py"), "hvrun script -np 2 python3 train.py")])
 def test_another_launcher_as_the_program_is_refused_with_what_to_type(hvrun, words, advice):
     result = run(hvrun, *words)
     told = result.stderr.decode()

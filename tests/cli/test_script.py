@@ -116,12 +116,16 @@ def test_gpus_that_rounding_adds_are_told_in_the_script_and_besides(hvrun, site)
     assert f"\n# {told}.\n" in result.stdout.decode(), result.stdout
 
 
-def test_a_launcher_in_the_script_is_told_with_the_command_of_hvrun_script(hvrun):
-    told = refused(hvrun, "--nodes", "2", "--", "torchrun", "--nproc-per-node", "4", "train.py")
-    assert "  try: hvrun script --nodes 2 --ranks-per-node 4 python3 train.py; " in told
-    stated = refused(hvrun, "-np", "8", "--", "torchrun", "--nproc-per-node", "4", "train.py")
-    assert "  try: hvrun script -np 8 python3 train.py; " in stated
+def test_a_launcher_in_the_script_gets_the_command_of_hvrun_script_as_hint(hvrun):
+    torchrun = ["torchrun", "--nproc-per-node", "4", "train.py"]
+    assert "  try: hvrun script --nodes 2 --ranks-per-node 4 python3 train.py; " in refused(hvrun, "--nodes", "2", "--", *torchrun)
+    assert "  try: leave out 'hvrun', and put its options" in refused(hvrun, "-np", "8", "--", "hvrun", "-np", "4", "./train")
+    assert "  try: hvrun script -np 8 python3 train.py; " in refused(hvrun, "-np", "8", "--", *torchrun)
     assert "torchrun" in script(hvrun, "-np", "8", "--nested", "--", "torchrun", "train.py")
+    joined = ["--nodes", "2", "--ranks-per-node", "2", "--", "torchrun", "--nnodes", "2", "--rdzv-endpoint", "a:1", "train.py"]
+    assert "2 ranks of each node would run it\n  try: --ranks-per-node 1; " in refused(hvrun, *joined)
+    assert "torchrun" in script(hvrun, *joined[:3], "1", *joined[4:])
+    assert "torchrun" in script(hvrun, "--nested", *joined)
 
 
 def test_a_number_behind_requeue_is_not_taken_for_the_program(hvrun):

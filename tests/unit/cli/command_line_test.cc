@@ -252,8 +252,11 @@ TEST_CASE("a variable before the program is an error that names -x") {
         "ranks; './LR=0.1' is a program of that name");
   CHECK(error_of({"-np", "1", "t", ":", "-np", "1", "A_1=", "t"}).find("'A_1=' stands") == 0);
   CHECK(error_of({"-H", "a", "port=2201", "t"}) ==
-        "'port=2201' belongs to a host, and -H takes names and slots only | a hostfile with a line "
-        "such as 'node1 port=2201' (--hostfile)");
+        "'port=2201' stands where the program is expected, and -H takes names and slots only | a "
+        "hostfile (--hostfile) with a line such as 'node1 port=2201'; -x port=2201 sets a variable "
+        "for the ranks");
+  CHECK(error_of({"port=2201", "t"}).find("| -x port=2201 sets the variable") != std::string::npos);
+  CHECK(error_of({"--format", "json", "env"}).find("hvrun env --format json") != std::string::npos);
   CHECK(spec_of({"./LR=0.1"}).programs[0].argv == Words{"./LR=0.1"});
   CHECK(spec_of({"1x=y"}).programs[0].argv == Words{"1x=y"});
 }

@@ -70,24 +70,32 @@ TEST_CASE("a launcher as the program is refused with what to type instead") {
         "hvrun /venv/bin/python train.py");
   CHECK(advice_on({"accelerate-launch", "--use_mps_device", "train.py"}) ==
         "hvrun python3 train.py");
-  CHECK(advice_on({"horovodrun", "-np", "4", "python", "t.py"}, {"-np", "4"}) ==
-        "hvrun -np 4 python t.py");
+  CHECK(advice_on({"horovodrun", "-np", "4", "python", "t.py"}) == "hvrun -np 4 python t.py");
+  CHECK(advice_on({"hvrun", "-np", "4", "./train"}, {"-H", "a,b"}) ==
+        "one hvrun with the options of both, each of them once");
   CHECK(advice_on({"hvrun", "-np", "4", "./train"}) == "hvrun -np 4 ./train");
   CHECK(advice_on({"/usr/bin/mpirun.openmpi", "-n", "4", "./train"}) == "hvrun -np 4 ./train");
   CHECK(advice_on({"mpiexec.mpich", "-n4", "./train"}) == "hvrun -np 4 ./train");
   CHECK(advice_on({"env", "A=1", "numactl", "-l", "torchrun", "train.py"}) ==
-        "hvrun python3 train.py");
+        "hvrun env A=1 numactl -l python3 train.py");
 }
 
-TEST_CASE("among several programs a launcher is told with what takes its place") {
-  JobSpec spec = job_of({"./serve"});
-  spec.programs.push_back({{"torchrun", "--nproc-per-node=4", "train.py"}, "/"});
-  try {
-    refuse_nested_launchers(spec, {"-np", "1"}, false);
-    FAIL("it is started");
-  } catch (const hv::Error& error) {
-    CHECK(error.hint().find("python3 train.py in its place; ") == 0);
-  }
+TEST_CASE("among several programs the hint has what to type in the launcher's place") {
+  const auto hint_for = [](const Words& second) {
+    JobSpec spec = job_of({"./serve"});
+    spec.programs.push_back({second, "/", 1});
+    try {
+      refuse_nested_launchers(spec, {"-np", "1"}, false);
+      return std::string("started");
+    } catch (const hv::Error& error) {
+      return error.hint().substr(0, error.hint().find(';'));
+    }
+  };
+  CHECK(hint_for({"torchrun", "--nproc-per-node=4", "train.py"}) ==
+        "-np 4 python3 train.py in its place");
+  CHECK(hint_for({"hvrun", "-np", "4", "./train"}) ==
+        "leave out 'hvrun' and what -np states already");
+  CHECK(hint_for({"./train"}) == "started");
 }
 
 TEST_CASE("programs that only resemble launchers are started") {
