@@ -19,9 +19,21 @@ std::string suffix_of_slurm_component(int component) {
   return component < 0 ? "" : "_HET_GROUP_" + std::to_string(component);
 }
 
+// sbatch passes on the variables of the job in which it was called.
+bool are_of_this_job(const Environment& environment, int components) {
+  const std::string name = "SLURM_JOB_ID";
+  if (!environment.has(name + suffix_of_slurm_component(0))) return true;
+  for (int component = 0; component < components; ++component)
+    if (environment.get(name + suffix_of_slurm_component(component)) == environment.get(name))
+      return true;
+  return false;
+}
+
 int slurm_components(const Environment& environment) {
   const auto size = parse_integer(environment.get_or("SLURM_HET_SIZE", "0")).value_or(0);
-  return size < 1 ? 0 : static_cast<int>(std::min(size, kMostComponents));
+  if (size < 1) return 0;
+  const int components = static_cast<int>(std::min(size, kMostComponents));
+  return are_of_this_job(environment, components) ? components : 0;
 }
 
 std::map<std::string, int> slurm_component_of_nodes(const Environment& environment) {

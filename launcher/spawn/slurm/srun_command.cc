@@ -120,6 +120,8 @@ Environment srun_environment(const Environment& own) {
   for (const auto& [name, value] : own.all())
     if (!names_of_slurm().has_match(name) || names_that_slurm_needs().has_match(name))
       result.set(name, value);
+  // Of another job, from which this one was submitted.
+  if (slurm_components(own) == 0) result.unset("SLURM_HET_SIZE");
   return result;
 }
 

@@ -144,6 +144,7 @@ TEST_CASE("srun sees of Slurm's variables only those that find the cluster and t
   for (const char* name : {"SRUN_CPUS_PER_TASK", "SRUN_CONTAINER", "SRUN_DEBUG", "SLURMD_DEBUG"})
     own.push_back(std::string(name) + "=x");
   CHECK(srun_environment(Environment::from_entries(own)).entries() == expected);
+  CHECK(srun_environment(Environment::from_entries({"SLURM_HET_SIZE="})).entries().empty());
 }
 
 TEST_CASE("a missing file is told from another failure, and each failure has its advice") {
