@@ -232,9 +232,10 @@ void Agent::finish_start(const Status& status) {
   const std::string shared =
       describe_shared_cores(host_.request.job_id, ranks_.cores_of_one_each(), own_cores());
   if (!shared.empty())
-    link_.send(wire::Note{"warning: " + shared +
-                          ", so both jobs are slow: run one after the other or elsewhere, "
-                          "or both with --bind-to none"});
+    link_.send(wire::Note{.text = shared +
+                                  ", so both jobs are slow: run one after the other or elsewhere, "
+                                  "or both with --bind-to none",
+                          .is_warning = true});
 }
 
 void Agent::pause(bool stopped) {

@@ -137,24 +137,17 @@ HostList choose_among(HostList list, const std::string& option, const std::strin
   return choose(list, words, look_up);
 }
 
-// One host that is this machine by its name, of which nothing is stated but that.
-bool is_only_this_machine(const HostList& list) {
-  if (list.entries.size() != 1) return false;
-  const HostEntry& entry = list.entries.front();
-  return is_own_name(entry.name) && entry.is_bare() && entry.without_gpus.empty() &&
-         entry.user.empty() && entry.port == 0 && entry.identity.empty() && entry.address.empty();
-}
-
 // A host with slots=0 takes no part.
 void drop_hosts_without_slots(HostList* list) {
   if (list->entries.empty()) return;
   const HostEntry first = list->entries.front();
+  const std::size_t count = list->entries.size();
   std::erase_if(list->entries, [](const HostEntry& entry) { return entry.slots == 0; });
   if (list->entries.empty())
     throw Error(
         ErrorKind::kUsage,
         "no host has a slot: host " + first.name + " has slots=0 in " + first.origin +
-            ", and so has every other",
+            (count > 1 ? ", and so has every other" : ""),
         "state how many ranks fit on one of them, as in slots=4 or -H " + first.name + ":4");
 }
 
@@ -176,7 +169,6 @@ FoundHosts find_hosts(const HostWishes& wishes, const Environment& environment,
   const bool is_part = !wishes.include.empty() || !wishes.exclude.empty();
   if (is_part) found.list.scheduler_gpus.in_all = 0;  // on which hosts they are is not known
   drop_hosts_without_slots(&found.list);
-  found.list.names_this_machine = is_only_this_machine(found.list);
   if (!wishes.rankfile.empty())
     found.list = add_rankfile(std::move(found.list), read_rankfile(wishes.rankfile),
                               wishes.rankfile, look_up);

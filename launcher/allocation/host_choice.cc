@@ -57,7 +57,8 @@ std::vector<Choice> parse_choices(const Place& place, const HostList& from,
     const HostEntry* const entry = index.find("", name, place, begin);
     if (entry == nullptr)
       mistake(place, begin, "'" + printable(name) + "' is none of the hosts",
-              advice_on_unknown(from, name));
+              name.find(',') == std::string::npos ? advice_on_unknown(from, name)
+                                                  : "'@' between hosts, as in w1:0,2@w2");
     if (!seen.insert(entry).second)
       mistake(place, begin, "host '" + name + "' is named twice", kChoiceForm);
     choices.emplace_back(entry, std::vector<int>());
@@ -147,7 +148,8 @@ HostList exclude_hosts(const HostList& from, std::string_view expression,
       if (auto rest = without_slots(entry, found->second)) left.entries.push_back(std::move(*rest));
     }
   }
-  if (left.entries.empty()) mistake(place, 0, "no host is left", "fewer hosts here");
+  if (left.entries.empty())
+    mistake(place, 0, "no host or slot is left", "fewer of the hosts or their slots");
   return left;
 }
 

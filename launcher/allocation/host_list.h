@@ -68,9 +68,10 @@ struct GpusOfJob {
 };
 
 struct HostList {
-  std::vector<HostEntry> entries{};      // in order of first mention, each host once
-  bool this_machine = false;             // nobody named a host
-  bool names_this_machine = false;       // its one entry does, and nothing is stated of it
+  std::vector<HostEntry> entries{};  // in order of first mention, each host once
+  bool this_machine = false;         // nobody named a host
+  // The user names this machine alone, without slots: ranks may share its cores.
+  bool is_this_machine_by_name = false;
   std::vector<RankPlace> rank_places{};  // by rank; empty: no rankfile
   std::string rankfile{};                // its name, for messages
   HostReach reach{};                     // of all of them
@@ -82,8 +83,8 @@ constexpr int kMostSlotsPerHost = 65536;
 constexpr std::size_t kMostHosts = 65536;
 constexpr std::size_t kMostMentions = 1 << 21;  // of hosts in one list, each line's slot one
 
-// The addresses of each name, as "10.0.0.1"; none for a name that has none. Any text that hosts
-// have in common does. Blocks.
+// The addresses of each name, as "10.0.0.1"; none for a name that has none. Addresses are only
+// compared with each other. Blocks.
 using AddressLookup =
     std::function<std::vector<std::vector<std::string>>(const std::vector<std::string>& names)>;
 

@@ -189,7 +189,7 @@ HostWord parse_host_word(const Place& place, std::size_t begin, std::size_t end,
   if (colon != std::string_view::npos) {
     word.slots_at = begin + colon + 1;
     if (looks_like_ipv6(text))
-      mistake(place, begin, "an address of IPv6 stands in brackets", "[" + printable(text) + "]");
+      mistake(place, begin, "an address of IPv6 stands in brackets", "[fd00::1] or [fd00::1]:4");
     const std::string_view port = text.substr(colon + 1, text.find(':', colon + 1) - (colon + 1));
     if (port.size() + 1 < text.size() - colon && parse_integer(port))
       mistake(place, word.slots_at, shown(text.substr(colon + 1)) + " is no number of slots",

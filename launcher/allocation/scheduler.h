@@ -43,8 +43,8 @@ HostList with_slurm_names(HostList hosts, const Environment& environment,
 bool are_nodes_of_slurm_job(const HostList& hosts, const Environment& environment);
 
 // Throws Error(kUsage) that names the hosts that are no nodes of the Slurm job in which this
-// process runs, if it runs in one. What only SSH understands (a user, a port, an address) is not
-// looked at, nor is this machine under its own name localhost.
+// process runs, if it runs in one. What only SSH understands (a user, a port, an address) is
+// allowed, and so is this machine if it is the only host.
 void refuse_strangers_to_slurm_job(const HostList& hosts, const Environment& environment);
 
 // Whether all of these hosts are of the MPI operator's job whose launcher this is.

@@ -12,6 +12,7 @@
 #include "launcher/allocation/scheduler.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
+#include "src/net/interfaces.h"
 
 namespace hv::launcher {
 namespace {
@@ -186,10 +187,13 @@ void refuse_strangers_to_slurm_job(const HostList& hosts, const Environment& env
   if (!nodes || hosts.this_machine) return;
   const std::set<std::string> names = node_names(*nodes);
   std::vector<std::string> strangers;
-  for (const HostEntry& host : hosts.entries)
-    if (!has_words_for_ssh(host) && !is_address(host.name) && lower(host.name) != "localhost" &&
-        names.count(host.name) == 0)
+  const bool is_alone = hosts.entries.size() == 1;
+  for (const HostEntry& host : hosts.entries) {
+    // This machine may be a login node: its ranks run there, but next to no node of the job.
+    const bool may_be_elsewhere = is_own_name(host.name) ? is_alone : is_address(host.name);
+    if (!has_words_for_ssh(host) && !may_be_elsewhere && names.count(host.name) == 0)
       strangers.push_back(printable(host.name));
+  }
   if (strangers.empty()) return;
   const auto meant = nearest(strangers[0], {names.begin(), names.end()}, 1);
   throw Error(ErrorKind::kUsage,

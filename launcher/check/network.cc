@@ -12,9 +12,7 @@ namespace {
 void judge_mtu(const CheckInput& input, Judgement* judgement) {
   std::vector<HostFact> facts;
   std::map<std::string, std::string> names;  // of interfaces, by host
-  for (std::size_t host = 0; host < input.hosts.size(); ++host) {
-    const auto* interface = interface_in_use(input, host);
-    if (interface == nullptr) continue;
+  for (const auto& [host, interface] : interfaces_in_use(input)) {
     facts.emplace_back(input.hosts[host].name, "MTU " + std::to_string(interface->mtu));
     names[input.hosts[host].name] = interface->name;
   }

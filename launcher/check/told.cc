@@ -58,17 +58,17 @@ std::vector<std::vector<ToldProgram>> programs_by_host(const CheckInput& input,
   return programs;
 }
 
-const wire::InterfaceFacts* interface_in_use(const CheckInput& input, std::size_t host) {
-  const auto pair =
-      std::find_if(input.pairs.begin(), input.pairs.end(),
-                   [host](const PairFacts& one) { return one.to == host && !one.reached.empty(); });
-  const auto& reply = input.hosts[host].told;
-  if (pair == input.pairs.end() || !reply) return nullptr;
-  for (const wire::InterfaceFacts& one : reply->network.interfaces)
-    if (std::find(one.addresses.begin(), one.addresses.end(), pair->reached.front()) !=
-        one.addresses.end())
-      return &one;
-  return nullptr;
+std::map<std::size_t, const wire::InterfaceFacts*> interfaces_in_use(const CheckInput& input) {
+  std::map<std::size_t, const wire::InterfaceFacts*> used;
+  for (const PairFacts& pair : input.pairs) {
+    const auto& reply = input.hosts[pair.to].told;
+    if (pair.reached.empty() || !reply || used.count(pair.to) > 0) continue;
+    for (const wire::InterfaceFacts& one : reply->network.interfaces)
+      if (std::find(one.addresses.begin(), one.addresses.end(), pair.reached.front()) !=
+          one.addresses.end())
+        used.emplace(pair.to, &one);
+  }
+  return used;
 }
 
 void add_grouped(const std::string& verdict, const std::vector<HostFact>& facts,

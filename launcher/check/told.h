@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,8 +44,9 @@ struct ToldProgram {
 std::vector<std::vector<ToldProgram>> programs_by_host(const CheckInput& input,
                                                        const std::vector<ToldHost>& hosts);
 
-// The interface of the first address by which another host reached it; null: not known.
-const wire::InterfaceFacts* interface_in_use(const CheckInput& input, std::size_t host);
+// By index of the host: its interface with the address by which others first reached it. Hosts
+// without a known one are left out.
+std::map<std::size_t, const wire::InterfaceFacts*> interfaces_in_use(const CheckInput& input);
 
 using HostFact = std::pair<std::string, std::string>;  // name, what it told
 // One finding for all of these hosts, with their facts in groups; none where there are no facts.

@@ -64,7 +64,7 @@ bool is_slow(const wire::PairMeasure& measure, double usual) {
          (speed < kSlowPath_MBs || (speed < kLeastBesideOthers_MBs && is_far_below(speed, usual)));
 }
 
-// The usual speed stands there only where it is another: it may come from the slow paths alone.
+// Leaves out the usual speed unless this one is far below it: the median may come from slow paths.
 std::string speed_text(double speed, double usual) {
   std::string text = with_unit(speed, "MB/s");
   if (is_far_below(speed, usual)) text += " (usual here: " + with_unit(usual, "MB/s") + ")";
@@ -92,9 +92,11 @@ void add_for_pairs(const CheckInput& input, const std::vector<const PairFacts*>&
   std::vector<std::string> hosts;
   for (const auto& [count, host] : counts)
     if (count > 0) hosts.push_back(input.hosts[host].name);
-  const auto* interface = interface_in_use(input, counts.front().second);
-  const Fill values{{"HOST", hosts.front()},  // the others need no fix
-                    {"INTERFACE", interface == nullptr ? "eth0" : interface->name}};
+  const auto interfaces = interfaces_in_use(input);
+  const auto interface = interfaces.find(counts.front().second);
+  const Fill values{
+      {"HOST", hosts.front()},  // the others need no fix
+      {"INTERFACE", interface == interfaces.end() ? "eth0" : interface->second->name}};
   judgement->add(verdict, hosts, join(facts, ", "), values);
 }
 

@@ -26,7 +26,8 @@ int print_offline_plan(const PreparedJob& job) {
   std::vector<std::optional<HostFacts>> facts(list.this_machine ? 1 : list.entries.size());
   const std::vector<HostTarget> targets = targets_of(job.spec, list, own_hostname());
   for (std::size_t i = 0; i < targets.size(); ++i)
-    if (targets[i].is_local) facts[i] = host_facts(gather_facts(job.environment));
+    if (targets[i].is_local || list.is_this_machine_by_name)
+      facts[i] = host_facts(gather_facts(job.environment));
   const LaunchPlan plan = make_plan(job.spec, list, facts);
   print_warnings(plan.warnings);
   if (job.spec.report.format == PlanFormat::kJson) return print_text(plan_as_json(job.spec, plan));

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/allocation/host_identity.h"
 #include "launcher/allocation/scheduler.h"
 #include "launcher/cli/knobs.h"
 #include "launcher/commands/commands.h"
@@ -34,35 +33,11 @@ bool has_ssh_options(const JobSpec& spec) {
          !spec.access.ssh_identity_file.empty() || spec.access.ssh_port != 0;
 }
 
-// A port or key for all hosts is for others than this machine.
-void warn_of_unused_login(const JobSpec& spec, const HostList& list) {
-  const std::vector<HostTarget> targets = targets_of(spec, list, own_hostname());
-  const bool is_all_here = std::all_of(targets.begin(), targets.end(),
-                                       [](const HostTarget& target) { return target.is_local; });
-  if (!is_all_here) return;
-  std::vector<std::string> unused;
-  if (spec.access.ssh_port != 0) unused.push_back("-p " + std::to_string(spec.access.ssh_port));
-  if (!spec.access.ssh_identity_file.empty())
-    unused.push_back("-i " + printable(spec.access.ssh_identity_file));
-  if (unused.empty()) return;
-  print_warnings({join(unused, " and ") + word_for(unused.size(), " has", " have") +
-                  " no effect: no rank runs on another host than this machine"});
-}
-
 // How long the name service may take over names that choose among hosts.
 constexpr auto kMostForNames = std::chrono::seconds(1);
 
-// What the lookup says instead of addresses for all names and addresses of this machine.
-constexpr const char* kThisMachine = "this machine";
-
-// "localhost", a loopback address and each host that is this machine have one address in common.
 std::vector<std::vector<std::string>> look_up(const std::vector<std::string>& names) {
-  std::vector<std::vector<std::string>> found = resolve_all(names, kMostForNames);
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (is_own_name(names[i]) || is_same_host(names[i], own_hostname()) ||
-        std::any_of(found[i].begin(), found[i].end(), is_own_address))
-      found[i] = {kThisMachine};
-  return found;
+  return resolve_or_own(names, kMostForNames, own_hostname());
 }
 
 // In a Slurm job srun reaches all nodes; SSH often reaches none. The nodes get Slurm's names.
@@ -82,23 +57,59 @@ void choose_spawner(HostList* hosts, const Environment& environment, JobSpec* sp
     spec->access.spawner = SpawnerChoice::kSrun;
 }
 
-// srun hands hvrun's environment to its agents; a login on another host does not.
-bool has_hosts_with_own_environment(const JobSpec& spec, const HostList& list) {
-  const std::vector<HostTarget> targets = targets_of(spec, list, own_hostname());
-  return spec.access.spawner != SpawnerChoice::kSrun &&
-         std::any_of(targets.begin(), targets.end(), [](const HostTarget& target) {
-           return !target.is_local && !is_own_name(target.name);
-         });
+bool is_reached_by_ssh(const JobSpec& spec, const HostTarget& target) {
+  return spec.access.spawner != SpawnerChoice::kSrun && !target.is_local;
 }
 
-// What is set in hvrun's environment, or by -x, and has no effect.
-void warn_of_unused_variables(const JobSpec& spec, const HostList& list,
-                              const Environment& environment) {
+// Options for logins that no host needs: Horovod's users give a port to this machine, too.
+std::vector<std::string> warnings_of_unused_login(const JobSpec& spec,
+                                                  const Environment& environment) {
+  const AccessSpec& access = spec.access;
+  std::vector<std::string> unused;
+  if (access.ssh_port != 0) unused.push_back("-p " + std::to_string(access.ssh_port));
+  if (!access.ssh_identity_file.empty())
+    unused.push_back("-i " + printable(access.ssh_identity_file));
+  if (!access.ssh_user.empty()) unused.push_back("-l " + printable(access.ssh_user));
+  // A site may set HVRUN_RSH for all jobs.
+  if (access.remote_shell != environment.get_or("HVRUN_RSH", ""))
+    unused.push_back("--rsh " + printable(access.remote_shell));
+  if (unused.empty()) return {};
+  return {join(unused, ", ") + word_for(unused.size(), " has", " have") +
+          " no effect, because hvrun logs in to no host"};
+}
+
+// What is set in hvrun's environment, or on its command line, and has no effect.
+void warn_of_unused_settings(const JobSpec& spec, const std::vector<HostTarget>& targets,
+                             const Environment& environment) {
   print_warnings(ignored_variables(spec, environment));
   print_warnings(unmatched_exports(spec, environment));
   print_warnings(overridden_variables(spec, environment));
-  if (has_hosts_with_own_environment(spec, list))
-    print_warnings(variables_left_behind(spec, environment));
+  const auto logs_in = [&spec](const HostTarget& target) {
+    return is_reached_by_ssh(spec, target);
+  };
+  if (std::none_of(targets.begin(), targets.end(), logs_in))
+    print_warnings(warnings_of_unused_login(spec, environment));
+  // srun hands hvrun's environment to its agents; a login on another host does not.
+  const bool has_own_environment = std::any_of(
+      targets.begin(), targets.end(),
+      [&](const HostTarget& target) { return logs_in(target) && !is_own_name(target.name); });
+  if (has_own_environment) print_warnings(variables_left_behind(spec, environment));
+}
+
+// Whether the user names this machine alone, by any of its names, and neither slots nor a login.
+bool is_this_machine_by_name(const JobSpec& spec, const HostList& list,
+                             const std::vector<HostTarget>& targets) {
+  const bool is_one_named =
+      !list.this_machine && list.scheduler.empty() && list.entries.size() == 1;
+  if (!is_one_named || !list.entries.front().is_bare()) return false;
+  const HostTarget& target = targets.front();
+  if (target.is_local) return true;
+  const bool has_login = !target.user.empty() || target.port != 0 ||
+                         !target.identity_file.empty() || !target.address.empty() ||
+                         !spec.access.remote_shell.empty() || !list.reach.kubectl.program.empty();
+  if (has_login || spec.access.spawner == SpawnerChoice::kSrun) return false;
+  const std::vector<std::string> addresses = look_up({target.name}).front();
+  return std::find(addresses.begin(), addresses.end(), kThisMachine) != addresses.end();
 }
 
 // --result-fd: one that hvrun was started with and may write to. Nothing that hvrun starts inherits
@@ -154,8 +165,9 @@ PreparedJob prepare_job(LaunchCommand command, Environment environment) {
     print_warnings(warnings_of_login_node(find_slurm(environment)));
   CommonEnvironment ranks = common_environment(spec, environment);
   if (spec.environment.mpi_first) print_warnings(put_mpi_first(&ranks));
-  warn_of_unused_variables(spec, list, environment);
-  warn_of_unused_login(spec, list);
+  const std::vector<HostTarget> targets = targets_of(spec, list, own_hostname());
+  list.is_this_machine_by_name = is_this_machine_by_name(spec, list, targets);
+  warn_of_unused_settings(spec, targets, environment);
   if (spec.report.dry_run != DryRun::kOffline) {
     check_stated_slots(spec, list);
     configure_log(spec.report.verbose ? LogLevel::kInfo : LogLevel::kWarn, "hvrun");

@@ -38,6 +38,11 @@ PlannedHost host_with_slots(const JobSpec& spec, const HostEntry& entry,
   return host;
 }
 
+// Of this machine alone, without stated slots, ranks may share the cores.
+bool may_share_cores(const HostList& list) {
+  return list.this_machine || list.is_this_machine_by_name;
+}
+
 // Where -np says how many ranks there are, slots are what ranks may have without a warning.
 int slots_of_this_machine(const JobSpec& spec, int by_gpus, int cores) {
   const MapBy by = spec.placement.map_by.by;
@@ -48,11 +53,15 @@ int slots_of_this_machine(const JobSpec& spec, int by_gpus, int cores) {
 
 std::vector<PlannedHost> hosts_with_slots(const JobSpec& spec, const HostList& list,
                                           const std::vector<std::optional<HostFacts>>& facts) {
-  if (list.this_machine || (list.names_this_machine && facts.at(0))) {
+  if (may_share_cores(list)) {
+    HostEntry entry;
+    entry.name = "localhost";
+    if (!list.this_machine) entry = list.entries.front();
     const HostFacts here = facts.at(0).value_or(HostFacts{});
-    const int by_gpus = slots_by_gpus(spec, usable_gpus(HostEntry{}, here.gpus));
-    const std::string name = list.this_machine ? "localhost" : list.entries.front().name;
-    return {{name, "", slots_of_this_machine(spec, by_gpus, here.usable_cores)}};
+    const int by_gpus = slots_by_gpus(spec, usable_gpus(entry, here.gpus));
+    const bool are_all_excluded = by_gpus == 0 && !entry.without_gpus.empty() && !here.gpus.empty();
+    return {{entry.name, "",
+             are_all_excluded ? 0 : slots_of_this_machine(spec, by_gpus, here.usable_cores)}};
   }
   std::vector<PlannedHost> hosts;
   for (std::size_t i = 0; i < list.entries.size(); ++i) {
@@ -60,11 +69,6 @@ std::vector<PlannedHost> hosts_with_slots(const JobSpec& spec, const HostList& l
     hosts.back().entry = i;
   }
   return hosts;
-}
-
-// This machine alone, of which no slots are stated.
-bool may_share_cores(const HostList& list, const std::vector<PlannedHost>& hosts) {
-  return list.this_machine || (list.names_this_machine && !hosts.front().slots_assumed);
 }
 
 // A host without slots gets no rank, even with --oversubscribe.
@@ -88,8 +92,10 @@ std::vector<std::string> words_of_slots(const std::vector<PlannedHost>& hosts) {
     std::vector<std::string> names;
     const int slots = hosts[i].slots;
     for (; i < hosts.size() && hosts[i].slots == slots; ++i) names.push_back(hosts[i].name);
-    for (const std::string& name : fold_each(names))
-      words.push_back(name + ":" + std::to_string(slots));
+    for (const std::string& name : fold_each(names)) {
+      const bool is_ipv6 = name.find(':') != std::string::npos;
+      words.push_back((is_ipv6 ? "[" + name + "]" : name) + ":" + std::to_string(slots));
+    }
   }
   return words;
 }
@@ -127,7 +133,9 @@ std::string advice_on_hosts(const HostList& list) {
   const std::string asked =
       spec.ranks ? "-np " + std::to_string(ranks) + " asks for " : "the placement asks for ";
   const bool by_gpu = spec.placement.map_by.by == MapBy::kGpu;
-  const bool is_all_excluded = most == 0 && !spec.hosts.exclude.empty();
+  const bool is_all_excluded =
+      most == 0 && std::any_of(list.entries.begin(), list.entries.end(),
+                               [](const HostEntry& entry) { return !entry.without_gpus.empty(); });
   const std::string hint = is_all_excluded ? "exclude fewer GPUs (--exclude)"
                            : by_gpu || most == 0
                                ? advice_on_hosts(list) + ", lower -np, or leave out --map-by gpu"
@@ -168,7 +176,7 @@ int count_ranks(const JobSpec& spec, const HostList& list, const std::vector<Pla
                  : std::min<long>(natural_ranks(spec.placement.map_by, capacities), kMostRanks);
   if (ranks <= slots && ranks > 0) return static_cast<int>(ranks);
   const long most = most_ranks(spec.placement.map_by, capacities, true);
-  const bool may_share = spec.placement.oversubscribe || may_share_cores(list, hosts);
+  const bool may_share = spec.placement.oversubscribe || may_share_cores(list);
   if (!may_share || most == 0 || (ranks > most && spec.placement.map_by.by == MapBy::kPerNode))
     refuse_ranks(spec, list, hosts, std::max(ranks, 1L), slots);
   if (ranks > most) refuse_oversubscription(ranks, most);
@@ -193,8 +201,8 @@ std::vector<int> hosts_by_rankfile(const JobSpec& spec, const HostList& list,
     const std::size_t host = list.rank_places[rank].entry;
     host_of_rank.push_back(static_cast<int>(host));
     const HostEntry& entry = list.entries[host];
-    const int most =
-        spec.placement.oversubscribe ? entry.max_slots.value_or(kMostRanks) : hosts[host].slots;
+    const bool may_share = spec.placement.oversubscribe || may_share_cores(list);
+    const int most = may_share ? entry.max_slots.value_or(kMostRanks) : hosts[host].slots;
     const RankPlace& place = list.rank_places[rank];
     if (++shares[host] > most)
       mistake({list.rankfile, place.line, place.text}, place.column,
@@ -213,7 +221,7 @@ std::vector<int> hosts_of_ranks(const JobSpec& spec, const HostList& list,
                                 std::vector<std::string>* warnings) {
   if (!list.rank_places.empty()) return hosts_by_rankfile(spec, list, hosts);
   const int ranks = count_ranks(spec, list, hosts, warnings);
-  const bool may_share = spec.placement.oversubscribe || may_share_cores(list, hosts);
+  const bool may_share = spec.placement.oversubscribe || may_share_cores(list);
   return place_ranks(spec.placement.map_by, spec.placement.rank_by, capacities_of(list, hosts),
                      ranks, may_share);
 }
@@ -292,7 +300,7 @@ bool has_gpu_indices(const HostList& list, std::size_t entry) {
          });
 }
 
-// --exclude of slots that are no GPUs of the host. "": there are none.
+// Empty: each slot that --exclude names is a GPU of the host.
 std::string describe_unused_exclusion(const HostEntry& entry, const HostFacts& facts) {
   const std::vector<int> numbers = gpu_numbers(facts.gpus);
   std::vector<std::string> unused;

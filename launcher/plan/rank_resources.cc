@@ -38,7 +38,7 @@ struct RanksOfHost {
               "host " + here.entry.name + " has " + count_of(gpus, "GPU") + " for " +
                   count_of(here.ranks.size(), "rank") + " of " + std::to_string(each) +
                   word_for(here.ranks.size(), "", " each") + " (--gpus-per-rank)",
-              gpus < each ? "lower --gpus-per-rank or leave it out, or exclude the host"
+              gpus < each ? "lower --gpus-per-rank, or leave it out"
                           : "state fewer slots there, lower -np, or use --map-by gpu");
 }
 

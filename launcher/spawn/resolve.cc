@@ -13,11 +13,13 @@
 #include <thread>
 #include <utility>
 
+#include "launcher/allocation/host_identity.h"
 #include "launcher/spawn/blocking_call.h"
 #include "launcher/spawn/late_hosts.h"
 #include "launcher/spawn/ssh/ssh_advice.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
+#include "src/net/interfaces.h"
 #include "src/process/signals.h"
 
 namespace hv::launcher {
@@ -126,6 +128,22 @@ std::vector<std::vector<std::string>> resolve_all(const std::vector<std::string>
                 shortage_advice(EAGAIN));
   }
   return lookups->wait(limit);
+}
+
+std::vector<std::vector<std::string>> resolve_or_own(const std::vector<std::string>& names,
+                                                     Duration limit,
+                                                     const std::string& own_hostname,
+                                                     ResolveFunction look_up) {
+  std::vector<std::vector<std::string>> found = resolve_all(names, limit, std::move(look_up));
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    std::vector<std::string>& addresses = found[i];
+    // A form of the hostname that the name service does not know means this machine.
+    const bool is_own_form = addresses.empty() && is_same_host(names[i], own_hostname);
+    if (is_own_form || is_own_name(names[i]) ||
+        std::any_of(addresses.begin(), addresses.end(), is_own_address))
+      addresses.emplace_back(kThisMachine);
+  }
+  return found;
 }
 
 }  // namespace hv::launcher

@@ -45,4 +45,12 @@ std::vector<std::vector<std::string>> resolve_all(const std::vector<std::string>
                                                   Duration limit,
                                                   ResolveFunction look_up = resolve_by_system);
 
+// As resolve_all. All names of this machine also have kThisMachine among their addresses, so that
+// "localhost", an address of a loopback interface and a host that leads here are one host.
+inline constexpr char kThisMachine[] = "this machine";
+std::vector<std::vector<std::string>> resolve_or_own(const std::vector<std::string>& names,
+                                                     Duration limit,
+                                                     const std::string& own_hostname,
+                                                     ResolveFunction look_up = resolve_by_system);
+
 }  // namespace hv::launcher

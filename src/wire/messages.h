@@ -515,7 +515,8 @@ struct Note {
   static constexpr Type kType = Type::kNote;
   std::string text;
   bool is_detail = false;  // for --verbose only
-  void fields(auto& a) { a(text, is_detail); }
+  bool is_warning = false;
+  void fields(auto& a) { a(text, is_detail, is_warning); }
 };
 
 }  // namespace hv::wire

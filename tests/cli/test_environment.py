@@ -233,11 +233,23 @@ def test_an_exported_master_port_counts_and_the_other_names_of_the_contract_are_
     assert result.stderr == b"hvrun: warning: WORLD_SIZE and MASTER_ADDR have no effect: hvrun itself sets them for each rank\n"
 
 
-@pytest.mark.parametrize("hosts", [[], ["-H", "localhost"]], ids=["nobody", "localhost"])
-def test_a_port_and_a_key_that_reach_no_host_are_told(hvrun, hosts):
-    result = run(hvrun, *hosts, "-p", "2222", "-i", "/none", "-np", "1", "true")
+@pytest.mark.parametrize("options, named", [
+    (["-p", "2222", "-i", "/none"], "-p 2222, -i /none have"), (["-H", "localhost", "-p", "2222"], "-p 2222 has"),
+    (["-l", "ada"], "-l ada has"), (["--rsh", "ssh -q"], "--rsh ssh -q has")], ids=["default", "localhost", "user", "rsh"])
+def test_options_for_logins_without_a_login_are_warned_of(hvrun, options, named):
+    result = run(hvrun, *options, "-np", "1", "true", HVRUN_RSH="")
     assert result.returncode == 0
-    assert b"warning: -p 2222 and -i /none have no effect: no rank runs on another host" in result.stderr, result
+    assert f"warning: {named} no effect, because hvrun logs in to no host\n".encode() in result.stderr, result
+
+
+def test_a_remote_shell_from_the_environment_is_not_warned_of(hvrun):
+    assert run(hvrun, "-np", "1", "true", HVRUN_RSH="ssh -q").stderr == b""
+
+
+def test_this_machine_by_its_name_takes_any_number_of_ranks_in_a_dry_run_too(hvrun):
+    for command in (["hostname"], ["--dry-run=offline", "hostname"]):
+        result = run(hvrun, "-H", "localhost", "-np", "200", *command)
+        assert result.returncode == 0 and result.stderr.count(b"warning: 200 ranks share the ") == 1, result
 
 
 def test_an_hvrun_inside_a_rank_takes_no_name_of_the_outer_job(hvrun):

@@ -92,7 +92,7 @@ def test_where_no_agent_is_in_a_step_slurm_signals_no_rank(hvrun, tmp_path, host
     rsh.write_text("#!/bin/sh\nshift; exec sh -c \"$*\"\n")
     rsh.chmod(0o755)
     words = ["--spawner", "ssh", "--rsh", str(rsh), *hosts]
-    assert "warning" not in run_in_step(hvrun, tmp_path, LINUXPROC, *words, **more)
+    assert "Slurm signals" not in run_in_step(hvrun, tmp_path, LINUXPROC, *words, **more)
 
 
 def test_a_job_that_starts_again_does_not_repeat_what_was_said_of_slurm(hvrun, tmp_path):

@@ -16,7 +16,7 @@ std::string report_as_text(const CheckInput& input, const CheckReport& report);
 
 // "The job could start: 2 ranks on 1 host, in about 0.8 s."
 std::string verdict_in_words(const CheckInput& input, const CheckReport& report);
-// Those with the same hosts and reason as one: its probe is "limits, memory".
+// Merges gaps with the same hosts and reason: the probe of the result is "limits, memory".
 std::vector<NotProbed> merge_gaps(const std::vector<NotProbed>& gaps);
 // "gpus on n8: it has not answered within 5 s"
 std::string gap_in_words(const NotProbed& gap);

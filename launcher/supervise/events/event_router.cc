@@ -170,7 +170,8 @@ bool EventRouter::route_run(Host& host, const Frame& frame) {
     case Type::kNote:
       return handle_message<wire::Note>(frame, [&](const wire::Note& note) {
         if (!note.is_detail || job_.spec.report.verbose)
-          sinks_.note("host " + host.target.name + ": " + printable(note.text, kShownText));
+          sinks_.note((note.is_warning ? "warning: host " : "host ") + host.target.name + ": " +
+                      printable(note.text, kShownText));
       });
     default:
       return route_wait(host, frame);

@@ -182,14 +182,27 @@ wire::Pairs interface_variables(const wire::Facts& facts, const std::string& add
   return variables;
 }
 
-std::vector<std::string> missing_interfaces(
+namespace {
+
+// The names in GLOO_SOCKET_IFNAME, which takes several, or TP_SOCKET_IFNAME, which takes one.
+std::vector<std::string> requested_interfaces(const std::string& variable,
+                                              const std::string& value) {
+  std::vector<std::string> names =
+      variable == "GLOO_SOCKET_IFNAME" ? split(value, ',') : std::vector<std::string>{value};
+  std::erase(names, "");
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::string> warnings_on_interfaces(
     const RankEnvironment& ranks,
     const std::vector<std::pair<std::string, const wire::Facts*>>& hosts) {
   std::vector<std::string> warnings;
   for (const char* variable : {"GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME"}) {
     const std::string value = ranks.as_environment().get_or(variable, "");
-    if (value.empty()) continue;
-    for (const std::string& interface : split(value, ',')) {
+    for (const std::string& interface : requested_interfaces(variable, value)) {
+      if (interface == "lo" && hosts.size() == 1) continue;
       std::vector<std::string> lacking;
       for (const auto& [name, facts] : hosts)
         if (!facts->interfaces.empty() &&
@@ -198,8 +211,9 @@ std::vector<std::string> missing_interfaces(
           lacking.push_back(name);
       if (!lacking.empty())
         warnings.push_back(named_hosts_text(lacking) + word_for(lacking.size(), " has", " have") +
-                           " no interface '" + printable(interface) + "' with an address, which " +
-                           variable + " names; unset it, and hvrun chooses the interface");
+                           " no interface '" + printable(interface) + "' with an address" +
+                           (hosts.size() > 1 ? " for other hosts" : "") + ", but " + variable +
+                           " names it; unset the variable, so that hvrun chooses the interface");
     }
   }
   return warnings;

@@ -50,9 +50,10 @@ AddressChoice choose_addresses(const std::vector<std::string>& names,
 wire::Pairs interface_variables(const wire::Facts& facts, const std::string& address,
                                 const std::vector<std::string>& common);
 
-// Warnings where the ranks' own GLOO_SOCKET_IFNAME or TP_SOCKET_IFNAME names an interface that a
-// host does not have. hosts: their names with their facts.
-std::vector<std::string> missing_interfaces(
+// One for each interface of the ranks' own GLOO_SOCKET_IFNAME or TP_SOCKET_IFNAME that a host
+// lacks, or that has no address for other hosts there. A host alone may use its loopback interface.
+// hosts: their names with their facts.
+std::vector<std::string> warnings_on_interfaces(
     const RankEnvironment& ranks,
     const std::vector<std::pair<std::string, const wire::Facts*>>& hosts);
 

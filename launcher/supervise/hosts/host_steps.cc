@@ -273,8 +273,7 @@ void plan_ranks(LaunchContext& context) {
   std::vector<std::pair<std::string, const wire::Facts*>> hosts;
   for (const Host& host : job.members())
     if (!has_failed(host)) hosts.emplace_back(host.target.name, &host.facts());
-  if (hosts.size() < 2) return;  // a host alone needs no interface
-  for (const std::string& warning : missing_interfaces(context.ranks.variables, hosts))
+  for (const std::string& warning : warnings_on_interfaces(context.ranks.variables, hosts))
     context.warn("warning: " + warning);
 }
 

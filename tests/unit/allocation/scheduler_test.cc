@@ -82,6 +82,21 @@ TEST_CASE("Slurm: a heterogeneous job has the nodes and tasks of all its compone
   }
 }
 
+TEST_CASE("Slurm: components of the job in which sbatch was called do not count") {
+  std::vector<std::string> inner{"SLURM_JOB_ID=12",
+                                 "SLURM_JOB_NODELIST=n5",
+                                 "SLURM_HET_SIZE=2",
+                                 "SLURM_JOB_ID_HET_GROUP_0=9",
+                                 "SLURM_JOB_ID_HET_GROUP_1=10",
+                                 "SLURM_JOB_NODELIST_HET_GROUP_0=n1",
+                                 "SLURM_JOB_NODELIST_HET_GROUP_1=n2"};
+  CHECK(found(inner) == "Slurm: n5");
+  for (const char* own : {"9", "10"}) {
+    inner[0] = std::string("SLURM_JOB_ID=") + own;
+    CHECK(found(inner) == "Slurm: n1 n2");
+  }
+}
+
 TEST_CASE("Slurm: the GPUs of a job, where its variables say how many all nodes have") {
   const auto gpus = [](const std::vector<std::string>& variables) {
     const GpusOfJob found = gpus_of_slurm_job(Environment::from_entries(variables));
@@ -146,7 +161,7 @@ TEST_CASE("Slurm: what is not whole is refused in words, and so are many hvrun i
         "Slurm: n1:4 n2:4");
 }
 
-TEST_CASE("Slurm: a host that is no node of the job is told, unless it is named for SSH") {
+TEST_CASE("Slurm: a host that is no node of the job is refused, unless it is named for SSH") {
   const auto environment =
       Environment::from_entries({"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[1-2]"});
   const auto refused = [&](const std::string& hosts, const Environment& own) {
@@ -160,6 +175,10 @@ TEST_CASE("Slurm: a host that is no node of the job is told, unless it is named 
        {"n1:4", "n2", "ada@x", "10.0.0.9", "[fd00::1]", "localhost", "LocalHost"})
     CHECK(refused(hosts, environment) == "no error");
   CHECK(refused("n3", {}) == "no error");
+  CHECK(refused("n1,localhost", environment) ==
+        "localhost is no node of this Slurm job (nodes: n[1-2])");
+  CHECK(refused("127.0.0.1,n1", environment) ==
+        "127.0.0.1 is no node of this Slurm job (nodes: n[1-2])");
 }
 
 TEST_CASE("Slurm: nodes get Slurm's names, by which srun knows them") {

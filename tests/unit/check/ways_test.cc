@@ -78,7 +78,7 @@ TEST_CASE("a network that is slow throughout is told") {
   CheckInput input = measured_hosts();
   for (const std::size_t from : {0, 1, 2, 3}) way(input, from).megabytes_per_s = 11;
   CHECK(verdicts_of(input) == PathVerdicts{"slow-way: n1 n2 n3 n4"});
-  CHECK(fact_of(input).find("n1 to n2: 11 MB/s, n2 to n3: 11 MB/s") == 0);  // nothing usual to tell
+  CHECK(fact_of(input).find("n1 to n2: 11 MB/s, n2 to n3: 11 MB/s") == 0);
 }
 
 TEST_CASE("the fix names the interface that is in use") {

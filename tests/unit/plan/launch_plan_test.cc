@@ -156,35 +156,54 @@ TEST_CASE("this machine runs a rank per GPU, else one, and warns once of more th
   CHECK(crowded.warnings.size() == 1);
 }
 
-TEST_CASE("this machine by its name is this machine, unless its slots are stated") {
+TEST_CASE("this machine by its name takes ranks as this machine does") {
   HostList here = parse_host_expression("localhost");
-  here.names_this_machine = true;
+  here.is_this_machine_by_name = true;
   const LaunchPlan crowded = make_plan(launch_spec(5), here, {host(0, 2)});
   CHECK(picture(crowded) == "localhost0 localhost1 localhost2 localhost3 localhost4 ");
   CHECK(crowded.warnings ==
         std::vector<std::string>{"5 ranks share the 2 cores or GPUs of this machine"});
   CHECK(make_plan(launch_spec(std::nullopt), here, {host(8, 128)}).ranks.size() == 8);
+  const std::string lines = "rank 0=localhost\nrank 1=localhost\nrank 2=localhost\n";
+  CHECK(make_plan(launch_spec(3), add_rankfile(here, lines, "f"), {host(0, 2)}).ranks.size() == 3);
+  here.entries[0].without_gpus = {0};
+  CHECK(make_plan(launch_spec(std::nullopt), here, {host(8, 128)}).ranks.size() == 7);
+  CHECK(make_plan(launch_spec(5), here, {host(0, 8)}).ranks.size() == 5);
+  CHECK_THROWS_AS(make_plan(launch_spec(std::nullopt), here, {host(1, 8)}), hv::Error);
   CHECK_THROWS_AS(make_plan(launch_spec(5), parse_host_expression("localhost:2"), {host(0, 2)}),
                   hv::Error);
 }
 
-TEST_CASE("--exclude of what is no GPU is told, and so is one that leaves none") {
+TEST_CASE("--exclude of what is no GPU is warned of") {
   HostList list = parse_host_expression("a,b");
   list.entries[0].without_gpus = list.entries[1].without_gpus = {0, 5};
   CHECK(make_plan(launch_spec(std::nullopt), list, {host(2, 8), host(0, 8)}).warnings ==
         std::vector<std::string>{
             "host a: --exclude of slot 5 has no effect, because the host has 2 GPUs",
             "host b: --exclude of slots 0,5 has no effect, because the host has 0 GPUs"});
-  list = parse_host_expression("a");
+}
+
+TEST_CASE("where no slot is left the hint names what took them") {
+  const auto hint_for = [](const JobSpec& spec, const HostList& list, const HostFacts& facts) {
+    try {
+      (void)make_plan(spec, list, {facts});
+      return std::string("it has a plan");
+    } catch (const hv::Error& error) {
+      return error.hint();
+    }
+  };
+  HostList list = parse_host_expression("a");
+  JobSpec by_gpu = launch_spec(3);
+  by_gpu.placement.map_by = {MapBy::kGpu};
+  by_gpu.hosts.exclude = "b";
+  CHECK(hint_for(by_gpu, list, host(0, 8)) ==
+        "name more hosts, lower -np, or leave out --map-by gpu");
   list.entries[0].without_gpus = {0};
-  JobSpec spec = launch_spec(std::nullopt);
-  spec.hosts.exclude = "a:0";
-  try {
-    (void)make_plan(spec, list, {host(1, 8)});
-    FAIL("it has a plan");
-  } catch (const hv::Error& error) {
-    CHECK(error.hint() == "exclude fewer GPUs (--exclude)");
-  }
+  CHECK(hint_for(launch_spec(std::nullopt), list, host(1, 8)) == "exclude fewer GPUs (--exclude)");
+  JobSpec each = launch_spec(1);
+  each.placement.gpus_per_rank = 4;
+  CHECK(hint_for(each, parse_host_expression("a:1"), host(2, 8)) ==
+        "lower --gpus-per-rank, or leave it out");
 }
 
 TEST_CASE("hosts beyond what the ranks can need get no agent") {

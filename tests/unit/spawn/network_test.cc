@@ -7,6 +7,7 @@
 #include "launcher/spawn/connect.h"
 #include "launcher/spawn/resolve.h"
 #include "launcher/spawn/ssh/ssh_agent.h"
+#include "src/net/interfaces.h"
 #include "src/net/socket.h"
 #include "tests/unit/spawn/trial.h"
 
@@ -85,6 +86,24 @@ TEST_CASE("the addresses of many names, without those that are unknown or answer
             .at(99)
             .size() == 1);
   CHECK(resolve_all({}, std::chrono::minutes(1), names.function()).empty());
+}
+
+TEST_CASE("names of this machine have an address in common, and keep their own") {
+  const ResolveFunction look_up = [](const std::string& name, std::uint16_t, int) -> Resolution {
+    if (name == "trainer") return {{*SocketAddress::parse("127.0.1.1", 22)}, ""};
+    if (name == "gpu.west") return {{*SocketAddress::parse("203.0.113.5", 22)}, ""};
+    return {{}, "no such name"};
+  };
+  using Names = std::vector<std::string>;
+  const auto found =
+      resolve_or_own({"localhost", "trainer", "gpu.east", "gpu.west", "other", own_hostname()},
+                     std::chrono::minutes(1), "gpu", look_up);
+  CHECK(found[0] == Names{"this machine"});
+  CHECK(found[1] == Names{"127.0.1.1", "this machine"});
+  CHECK(found[2] == Names{"this machine"});
+  CHECK(found[3] == Names{"203.0.113.5"});
+  CHECK(found[4].empty());
+  CHECK(found[5] == Names{"this machine"});
 }
 
 TEST_CASE("a name that is never answered delays no other, and times out alone") {

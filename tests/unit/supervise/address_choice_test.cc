@@ -63,18 +63,28 @@ TEST_CASE("Gloo and TensorPipe take the interface of the chosen address, NCCL wh
   CHECK(value("10.0.0.1", {"10.0.0.1", "10.1.0.1"}, nccl) == "unset");
 }
 
-TEST_CASE("an interface that the user names and a host lacks is told") {
+TEST_CASE("an interface that the user names and a host lacks is warned of") {
   wire::Facts a, b;
   a.interfaces = {"eth0", "ib0"};
   b.interfaces = {"eth0"};
   RankEnvironment ranks;
-  CHECK(missing_interfaces(ranks, {{"a", &a}, {"b", &b}}).empty());
+  CHECK(warnings_on_interfaces(ranks, {{"a", &a}, {"b", &b}}).empty());
   ranks.set("GLOO_SOCKET_IFNAME", "eth0,ib0");
   ranks.set("TP_SOCKET_IFNAME", "eth0");
-  CHECK(missing_interfaces(ranks, {{"a", &a}, {"b", &b}}) ==
-        std::vector<std::string>{"host b has no interface 'ib0' with an address, which "
-                                 "GLOO_SOCKET_IFNAME names; unset it, and hvrun chooses the "
-                                 "interface"});
+  CHECK(warnings_on_interfaces(ranks, {{"a", &a}, {"b", &b}}) ==
+        std::vector<std::string>{"host b has no interface 'ib0' with an address for other hosts, "
+                                 "but GLOO_SOCKET_IFNAME names it; unset the variable, so that "
+                                 "hvrun chooses the interface"});
+  ranks.set("GLOO_SOCKET_IFNAME", "eth0,");
+  CHECK(warnings_on_interfaces(ranks, {{"a", &a}, {"b", &b}}).empty());
+  ranks.set("GLOO_SOCKET_IFNAME", "lo");
+  CHECK(warnings_on_interfaces(ranks, {{"a", &a}, {"b", &b}}).size() == 1);
+  CHECK(warnings_on_interfaces(ranks, {{"a", &a}}).empty());
+  ranks.set("TP_SOCKET_IFNAME", "eth0,ib0");
+  CHECK(warnings_on_interfaces(ranks, {{"a", &a}}) ==
+        std::vector<std::string>{"host a has no interface 'eth0,ib0' with an address, but "
+                                 "TP_SOCKET_IFNAME names it; unset the variable, so that hvrun "
+                                 "chooses the interface"});
 }
 
 TEST_CASE("a pair that cannot connect is reported with both names and the reason") {

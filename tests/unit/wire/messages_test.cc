@@ -198,7 +198,7 @@ std::vector<Sample> samples_of_running() {
       sample(RankDied{2, "killed"}, u32(2) + text("killed")),
       sample(Ping{INT64_MIN}, u64(1ull << 63)),
       sample(Pong{1, 2}, u64(1) + u64(2)),
-      sample(Note{"text", true}, text("text") + u8(1)),
+      sample(Note{"text", true, true}, text("text") + u8(1) + u8(1)),
       sample(FenceStalled{2, true, Meeting::kMpi}, u64(kTwo) + u8(1) + u8(2)),
       sample(Silence{2, true}, u32(2) + u8(1)),
       sample(SilenceNoted{2}, u32(2)),
