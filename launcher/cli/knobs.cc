@@ -36,10 +36,10 @@ const std::vector<Knob>& launcher_knobs() {
 }
 
 // Variables of other programs: CMake's find_package and module files use the first three, the
-// Python package the other two; tests pass HVRUN_TEST_... through hvrun to ranks.
+// Python package the others; tests pass HVRUN_TEST_... through hvrun to ranks.
 static bool is_read_by_others(const std::string& name) {
-  static const std::set<std::string> names{"HVRUN_ROOT", "HVRUN_DIR", "HVRUN_HOME", "HVRUN_LIBRARY",
-                                           "HVRUN_BIN_DIR"};
+  static const std::set<std::string> names{"HVRUN_ROOT",    "HVRUN_DIR",     "HVRUN_HOME",
+                                           "HVRUN_LIBRARY", "HVRUN_BIN_DIR", "HVRUN_RANK_PROCESS"};
   return names.count(name) > 0 || name.rfind("HVRUN_TEST_", 0) == 0;
 }
 

@@ -7,16 +7,14 @@ import os
 import sys
 
 from hvrun import _abi
+from hvrun._identity import forget_rank, has_equal_hosts, not_joined, note_rank, number, refuse_init
 from hvrun._library import library
-from hvrun.exceptions import NotInitializedError
 from hvrun.inflight import reduce_numbers
 from hvrun.process_sets import ProcessSet, global_process_set, process_sets_begin, process_sets_end
 from hvrun.step_times import times
 
 _failed = False  # an exception ends this process: its peers are to hear of a loss, not of a goodbye
 _watching = False
-_is_homogeneous = True
-_numbers = {}  # rank, size and so on of the job, for processes that are forked from this one: a DataLoader's workers
 _jobs = 0  # how many this rank has joined
 _meetings = 0  # how often this rank has joined a job, or been brought back together with the others by a join
 
@@ -27,10 +25,12 @@ def init(comm=None, process_sets=None):
     comm: None, all ranks of the job as a list (a part of them is a process set here), or a communicator of mpi4py's: where hvrun
     has not started the ranks, its ranks are the job's. process_sets: those to begin with, as ProcessSet
     objects or lists of ranks, the same on every rank; or "dynamic", which is allowed, as sets can always be added here.
-    Where the job has been joined already nothing happens. Raises HorovodInternalError where it cannot be joined.
+    Where the job has been joined already nothing happens. Raises HorovodInternalError where it cannot be joined: a WorkerError
+    in a process that a rank has started.
     """
     if is_initialized():
         return
+    refuse_init()
     if not (comm is None or isinstance(comm, (list, tuple, range)) or hasattr(comm, "Get_size")):
         raise ValueError(f"init(comm={comm!r}) names no ranks. Try: none, which is all of the job, or a communicator of mpi4py's")
     sets = [] if process_sets is None or _is_dynamic(process_sets) else [_as_set(one) for one in process_sets]
@@ -42,9 +42,8 @@ def init(comm=None, process_sets=None):
     global _jobs
     _jobs += 1
     note_meeting()
-    _note_numbers()
     _watch_end()
-    _compare_hosts()
+    note_rank(_has_equal_hosts())
     if comm is not None:
         _require_whole(comm)
 
@@ -64,11 +63,10 @@ def jobs():
     return _jobs
 
 
-def _compare_hosts():
-    """While every rank is here: is_homogeneous() may later be asked by one alone."""
-    global _is_homogeneous
+def _has_equal_hosts():
+    """Asked while every rank is here: is_homogeneous() may later be asked by one alone."""
     mine = local_size()
-    _is_homogeneous = size() == 1 or reduce_numbers("hvrun.local_sizes", [mine, -mine], _abi.MIN) == [mine, -mine]
+    return size() == 1 or reduce_numbers("hvrun.local_sizes", [mine, -mine], _abi.MIN) == [mine, -mine]
 
 
 def _is_dynamic(process_sets):
@@ -104,61 +102,53 @@ def shutdown():
         finally:
             library().check(library().shutdown(None))
             process_sets_end()
-            _numbers.clear()
+            forget_rank()
 
 
 def is_initialized():
+    """Whether this process has joined the job: False in a rank's workers, where rank() and the like answer all the same."""
     return library().rank(None) >= 0
 
 
-def _number(name):
-    value = getattr(library(), name)(None)
-    if value < 0 and name in _numbers and os.getpid() != _numbers["process"]:
-        return _numbers[name]
-    if value < 0:
-        raise NotInitializedError
-    return value
-
-
-def _note_numbers():
-    _numbers.update({name: getattr(library(), name)(None) for name in
-                     ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size")}, process=os.getpid())
+def _require_joined():
+    if not is_initialized():
+        raise not_joined()
 
 
 def rank():
     """This rank's number among all ranks of the job, from 0."""
-    return _number("rank")
+    return number("rank")
 
 
 def size():
     """Ranks of the job."""
-    return _number("size")
+    return number("size")
 
 
 def local_rank():
     """This rank's number among those of its host, from 0: the number of its GPU."""
-    return _number("local_rank")
+    return number("local_rank")
 
 
 def local_size():
     """Ranks of this host."""
-    return _number("local_size")
+    return number("local_size")
 
 
 def cross_rank():
     """The number, from 0, of this rank's host among the hosts that have its local rank."""
-    return _number("cross_rank")
+    return number("cross_rank")
 
 
 def cross_size():
     """Hosts that have this local rank."""
-    return _number("cross_size")
+    return number("cross_size")
 
 
 def is_homogeneous():
     """Whether every host has as many ranks as every other."""
-    _number("rank")
-    return _is_homogeneous
+    number("rank")
+    return has_equal_hosts()
 
 
 def start_timeline(file_path, mark_cycles=False):
@@ -166,19 +156,19 @@ def start_timeline(file_path, mark_cycles=False):
     rank's number; without it rank 0 alone writes. mark_cycles: there are no cycles here to be marked; it is accepted. ValueError
     where this rank writes one already."""
     del mark_cycles
-    _number("rank")
+    _require_joined()
     library().check(library().timeline_start(None, os.fsencode(file_path)))
 
 
 def stop_timeline():
     """Ends it, and waits until the file is written."""
-    _number("rank")
+    _require_joined()
     library().check(library().timeline_stop(None))
 
 
 def counters():
     """What this rank's runtime has done since init(), by the names of hvrun_counters in hvrun(3)."""
-    _number("rank")
+    _require_joined()
     counted = _abi.Counters(ctypes.sizeof(_abi.Counters))
     library().check(library().counters_read(None, ctypes.byref(counted)))
     return {name: getattr(counted, name) for name, _ in _abi.Counters._fields_ if name not in ("struct_size", "reserved")}
@@ -221,7 +211,7 @@ def mpi_threads_supported():
 
 def mpi_enabled():
     """Whether MPI carries out operations: HVRUN_BACKEND names it."""
-    _number("rank")
+    number("rank")
     return "mpi" in stated_backends()
 
 
@@ -245,7 +235,7 @@ def _mpi():
 
 def gloo_enabled():
     """Whether operations are carried out on CPUs without MPI: what Horovod's users mean by Gloo hvrun's own backend does."""
-    _number("rank")
+    number("rank")
     return True
 
 

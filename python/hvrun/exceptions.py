@@ -31,6 +31,10 @@ class ContractError(HorovodInternalError):
     """This process cannot join: its variables are wrong, or it is a fork of a rank."""
 
 
+class WorkerError(ContractError, ValueError):
+    """A call for ranks, in a process that a rank has started."""
+
+
 class ArgumentError(HorovodInternalError, ValueError):
     """A request that is malformed, on this rank."""
 

@@ -12,8 +12,8 @@ import sys
 import threading
 
 from hvrun import _abi
+from hvrun._identity import not_joined
 from hvrun._library import library
-from hvrun.exceptions import NotInitializedError
 from hvrun.step_times import EXCHANGE, times
 
 # A wait looks for signals this often: Ctrl-C ends it.
@@ -189,8 +189,8 @@ def enqueue(operation, name, kind, shape, address, lent, finish, output=0, outpu
     else:
         status = lib.enqueue(None, here.request_at, here.number_at)
     if status != _abi.OK:
-        if status == _abi.ERROR_SHUTDOWN and lib.rank(None) < 0:
-            raise NotInitializedError
+        if status in (_abi.ERROR_SHUTDOWN, _abi.ERROR_CONTRACT) and lib.rank(None) < 0:
+            raise not_joined()
         raise lib.error_of(status)
     return Pending(here.number.value, lent, finish)
 

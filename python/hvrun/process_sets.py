@@ -3,8 +3,8 @@
 
 import ctypes
 
+from hvrun._identity import known_number, not_joined, number
 from hvrun._library import library
-from hvrun.exceptions import NotInitializedError
 
 NOT_REGISTERED = None
 
@@ -29,15 +29,13 @@ class ProcessSet:
 
     def included(self):
         """Whether this rank is in it."""
-        return library().rank(None) in self.ranks
+        return known_number("rank") in self.ranks
 
     def rank(self):
         """This rank's number in the set, from 0; None where the set is not registered. ValueError where it is not in it."""
         if self.process_set_id is NOT_REGISTERED:
             return None
-        mine = library().rank(None)
-        if mine < 0:
-            raise NotInitializedError
+        mine = number("rank")
         if mine not in self.ranks:
             raise ValueError(f"rank {mine} is not in {self}")
         return self.ranks.index(mine)
@@ -73,16 +71,13 @@ class _GlobalProcessSet(ProcessSet):
 
     @property
     def ranks(self):
-        size = library().size(None)
+        size = known_number("size")
         if len(self._ranks) != max(size, 0):
             self._ranks = list(range(max(size, 0)))
         return self._ranks
 
     def size(self):
-        size = library().size(None)
-        if size < 0:
-            raise NotInitializedError
-        return size
+        return number("size")
 
     def rank_of(self, job_rank, what):
         size = self.size()
@@ -115,7 +110,7 @@ def add_process_set(process_set):
     """Registers a ProcessSet, or a list of ranks, and returns the ProcessSet. Every rank of the job calls it, also those that
     are not in it, in the same order; it blocks until all have."""
     if library().rank(None) < 0:
-        raise NotInitializedError
+        raise not_joined()
     one = process_set if isinstance(process_set, ProcessSet) else ProcessSet(process_set)
     if one.process_set_id is not NOT_REGISTERED:
         raise ValueError(f"{one} is registered already")
@@ -131,7 +126,7 @@ def remove_process_set(process_set):
     """Ends a set; every rank of the job calls it. True where it was one, False for all ranks and for one that is not
     registered."""
     if library().rank(None) < 0:
-        raise NotInitializedError
+        raise not_joined()
     if process_set.process_set_id in (NOT_REGISTERED, 0):
         return False
     library().check(library().process_set_remove(None, process_set.process_set_id))

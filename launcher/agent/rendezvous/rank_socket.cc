@@ -136,8 +136,9 @@ std::string RankSocket::why_refused(const rendezvous::Join& request) const {
       continue;
     // The socket of an ended process stays open in its forked children.
     if (::kill(other->pid, 0) == 0)
-      return "rank " + std::to_string(request.rank) + " has joined already, as pid " +
-             std::to_string(other->pid);
+      return "this is a worker of rank " + std::to_string(request.rank) +
+             ", which has joined already, as pid " + std::to_string(other->pid) +
+             "; leave operations to that process";
   }
   return {};
 }

@@ -3,10 +3,8 @@
 
 import copy
 import gc
-import os
 import threading
 import traceback
-import warnings
 
 import needs
 import pytest
@@ -338,45 +336,6 @@ def test_parameters_that_are_added_to_adasum():
         more(model(torch.full((2, 4), hvd.rank() + 1.0))).square().mean().backward()
         optimizer.step()
     assert_alike(model)
-
-
-@needs.no_gpu
-def test_a_forked_child_is_told_what_it_is():
-    reader, writer = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python 3.12 warns of forks beside threads
-        child = os.fork()
-    if child == 0:
-        try:
-            hvd.allreduce(torch.ones(1))
-            words = "no error"
-        except hvd.HorovodInternalError as error:
-            words = str(error)
-        os.write(writer, words.encode())
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert "forked from a rank" in os.read(reader, 1000).decode()
-
-
-class _Ranks(torch.utils.data.Dataset):
-    def __len__(self):
-        return 4
-
-    def __getitem__(self, index):
-        return torch.tensor([hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size(), hvd.cross_rank(), hvd.cross_size()])
-
-
-@needs.no_gpu
-def test_workers_of_a_loader_know_which_ranks_they_are():
-    mine = _Ranks()[0].tolist()
-
-    def begin(number):
-        assert hvd.rank() == mine[0], number
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        loader = torch.utils.data.DataLoader(_Ranks(), batch_size=1, num_workers=2, worker_init_fn=begin, multiprocessing_context="fork")
-        assert [one.tolist() for one in loader] == [[mine]] * 4
 
 
 @pytest.mark.ranks(2)
