@@ -183,6 +183,7 @@ EnvironmentSpec environment_of(const CLI::App& app, const RawEnvironment& raw,
   environment.hold_port = !raw.no_hold_port;
   environment.wire_mpi = wire_mpi_of(app, raw);
   environment.mpi_first = raw.mpi;
+  environment.horovod_names = raw.horovod_names;
   return environment;
 }
 

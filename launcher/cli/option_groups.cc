@@ -146,6 +146,9 @@ void add_environment_options(CLI::App& app, RawOptions& raw) {
       ->group(group)
       ->type_name("=pmix|pmi|none")
       ->expected(0, 1);
+  app.add_flag("--horovod-names", raw.environment.horovod_names,
+               "ranks get HOROVOD_RANK and its kin, too; what horovodrun is called with")
+      ->group("");
   app.add_flag("--no-hold-port", raw.environment.no_hold_port,
                "do not reserve MASTER_PORT, for programs that bind it without SO_REUSEADDR")
       ->group(group);

@@ -22,7 +22,7 @@ struct RawAccess {
 struct RawEnvironment {
   std::vector<std::string> exports;
   std::string master_port, wire_mpi;
-  bool clean_environment = false, mpi = false, no_hold_port = false;
+  bool clean_environment = false, mpi = false, no_hold_port = false, horovod_names = false;
 };
 struct RawOutput {
   std::string label = "rank", output_directory, shown_ranks, summary_file;

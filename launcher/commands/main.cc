@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <string_view>
 
 #include "launcher/commands/commands.h"
 #include "launcher/spawn/go_between.h"
@@ -20,11 +21,17 @@ constexpr struct {
 } kSubcommands[] = {
     {"check", run_check}, {"env", run_env}, {"explain", run_explain}, {"script", run_script}};
 
-int run(const std::vector<std::string>& words) {
+// The command horovodrun is this program, called by that name.
+bool is_horovodrun(std::string_view called) {
+  return called.substr(called.rfind('/') + 1) == "horovodrun";
+}
+
+int run(std::string_view called, std::vector<std::string> words) {
   const Environment environment = Environment::of_process();
   for (const auto& subcommand : kSubcommands)
     if (!words.empty() && words[0] == subcommand.name)
       return subcommand.run({words.begin() + 1, words.end()}, environment);
+  if (is_horovodrun(called)) words.insert(words.begin(), "--horovod-names");
   return run_launch(words, environment);
 }
 
@@ -40,7 +47,7 @@ int main(int argc, char** argv) {
   std::signal(SIGCHLD, SIG_DFL);
   int code = 0;
   try {
-    code = hv::launcher::run({argv + 1, argv + argc});
+    code = hv::launcher::run(argv[0], {argv + 1, argv + argc});
   } catch (const hv::Error& error) {
     hv::launcher::print_error(error.what(), error.hint());
     code = static_cast<int>(error.kind());

@@ -76,6 +76,12 @@ const std::vector<std::string>& step_variable_patterns() {
                                                  "PMI_*",
                                                  "PMIX_*",
                                                  "OMPI_COMM_WORLD_*",
+                                                 "HOROVOD_RANK",
+                                                 "HOROVOD_SIZE",
+                                                 "HOROVOD_LOCAL_RANK",
+                                                 "HOROVOD_LOCAL_SIZE",
+                                                 "HOROVOD_CROSS_RANK",
+                                                 "HOROVOD_CROSS_SIZE",
                                                  "PBS_NODENUM",
                                                  "PBS_TASKNUM",
                                                  "PBS_VNODENUM"};

@@ -74,8 +74,9 @@ struct EnvironmentSpec {
   int master_port = 0;
   bool hold_port = true;
   WireMpi wire_mpi = WireMpi::kAuto;
-  bool mpi_first = false;     // --mpi: HVRUN_BACKEND begins with mpi
-  std::uint32_t umask = 022;  // of the ranks
+  bool mpi_first = false;      // --mpi: HVRUN_BACKEND begins with mpi
+  bool horovod_names = false;  // ranks get HOROVOD_RANK and its kin, as horovodrun sets them
+  std::uint32_t umask = 022;   // of the ranks
 };
 
 // The ranks' standard streams, and the files that hvrun writes.

@@ -114,6 +114,9 @@ wire::Launch launch_message(const Job& job, const Host& host, const ContractAddr
     const Contract contract{planned.identity, host.answers.set_up->agent_socket,
                             job.identity.restarts};
     entry.environment = contract_environment(contract, addresses);
+    if (job.spec.environment.horovod_names)
+      for (auto& variable : horovod_environment(planned.identity))
+        entry.environment.push_back(std::move(variable));
     if (is_slurm_job)
       for (auto& variable : slurm_variables_of_rank(planned.identity, addresses.host_index))
         if (!is_exported(environment, variable.first))

@@ -143,6 +143,15 @@ std::vector<std::pair<std::string, std::string>> contract_environment(
   return result;
 }
 
+std::vector<std::pair<std::string, std::string>> horovod_environment(const RankIdentity& who) {
+  constexpr std::string_view kOwn = "HVRUN_";
+  std::vector<std::pair<std::string, std::string>> result;
+  for (const NumberName& number : kNumbers)
+    result.emplace_back("HOROVOD_" + std::string(number.name + kOwn.size()),
+                        std::to_string(who.*number.field));
+  return result;
+}
+
 bool has_contract(const Environment& environment) { return environment.has("HVRUN_RANK"); }
 
 Status read_contract(const Environment& environment, Contract* contract) {

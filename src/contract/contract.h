@@ -45,6 +45,9 @@ struct ContractAddresses {
 std::vector<std::pair<std::string, std::string>> contract_environment(
     const Contract& contract, const ContractAddresses& addresses);
 
+// What horovodrun sets for its ranks, by the names of Horovod.
+std::vector<std::pair<std::string, std::string>> horovod_environment(const RankIdentity& who);
+
 // hvrun has started this process.
 bool has_contract(const Environment& environment);
 

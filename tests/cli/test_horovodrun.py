@@ -65,6 +65,29 @@ def test_a_malformed_list_is_told_with_mpi_as_it_was_written(hvrun, tmp_path):
     assert not (tmp_path / "started").exists()
 
 
+SHOW_NUMBERS = ["sh", "-c", "echo ${HOROVOD_RANK-none} ${HOROVOD_SIZE-none} $HOROVOD_LOCAL_RANK $HOROVOD_LOCAL_SIZE $HOROVOD_CROSS_RANK "
+                            "$HOROVOD_CROSS_SIZE"]
+
+
+@pytest.mark.parametrize("way", ["the program by its name", "the command of the distribution"])
+def test_its_ranks_have_horovods_variables(hvrun, tmp_path, way):
+    command = tmp_path / "horovodrun"
+    if way == "the program by its name":
+        command.symlink_to(hvrun)
+    else:
+        command.write_text("#!/usr/bin/python3\nfrom horovod.runner.command import main\nmain()\n")
+        command.chmod(0o755)
+    found = {"PYTHONPATH": f"{SOURCE}/python:{SOURCE}/python/horovod-compat", "HVRUN_BIN_DIR": str(programs.hvrun_folder()),
+             "PYTHONDONTWRITEBYTECODE": "1"}
+    result = run(command, "-np", "2", "--no-label", *SHOW_NUMBERS, **found)
+    assert (result.returncode, sorted(result.stdout.splitlines()), result.stderr) == (0, [b"0 2 0 2 0 1", b"1 2 1 2 0 1"], b"")
+
+
+def test_hvruns_own_ranks_have_none_of_them_also_inside_a_rank_of_horovodrun(hvrun):
+    result = run(hvrun, "-np", "1", "--no-label", *SHOW_NUMBERS, HOROVOD_RANK="7", HOROVOD_SIZE="8")
+    assert (result.returncode, result.stdout.split(), result.stderr) == (0, [b"none", b"none"], b"")
+
+
 def test_what_sets_nothing_is_told(hvrun):
     result = run(hvrun, "-np", "1", "--cycle-time-ms", "5", "true")
     assert (result.returncode, result.stderr) == (0, b"hvrun: warning: --cycle-time-ms sets nothing: there are no cycles: "

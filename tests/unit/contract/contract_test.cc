@@ -42,6 +42,17 @@ TEST_CASE("a program learns how often its job was started again, which -x cannot
   CHECK(hv::is_contract_name("HVRUN_RESTART"));
 }
 
+TEST_CASE("Horovod's names say the same") {
+  hv::Environment environment;
+  for (const auto& [name, value] : hv::horovod_environment(sample().identity))
+    environment.set(name, value);
+  for (const char* name : kNumbers) {
+    CAPTURE(name);
+    const std::string horovods = "HOROVOD_" + std::string(name).substr(6);
+    CHECK(environment.get(horovods) == environment_of(sample()).get(name));
+  }
+}
+
 TEST_CASE("PyTorch's names say the same") {
   const hv::Environment environment = environment_of(sample());
   CHECK(environment.get("RANK") == "5");

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command horovodrun: hvrun, which understands its options."""
+"""The command horovodrun: hvrun, which understands its options. By the name that it is called with it knows that ranks are to
+have HOROVOD_RANK and its kin."""
 
 import os
 import sys
@@ -11,4 +12,4 @@ def main():
     path = find_program("hvrun")
     if path is None:
         sys.exit("horovodrun: the program hvrun is neither beside this python nor on PATH; try: pip install hvrun")
-    os.execv(path, [path, *sys.argv[1:]])
+    os.execv(path, ["horovodrun", *sys.argv[1:]])
