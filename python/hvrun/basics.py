@@ -7,12 +7,15 @@ import os
 import sys
 
 from hvrun import _abi
+from hvrun._called import warn
 from hvrun._identity import forget_rank, has_equal_hosts, not_joined, note_rank, number, refuse_init
 from hvrun._library import library
 from hvrun.inflight import reduce_numbers
 from hvrun.process_sets import ProcessSet, global_process_set, process_sets_begin, process_sets_end
 from hvrun.step_times import times
 
+_NO_CYCLES = ("marks nothing: the timeline has no CYCLE_START events, since operations do not wait for a cycle here. What is ready goes "
+              "at once, and each tensor's NEGOTIATE_ event shows how long it has waited for other ranks")
 _failed = False  # an exception ends this process: its peers are to hear of a loss, not of a goodbye
 _watching = False
 _jobs = 0  # how many this rank has joined
@@ -46,6 +49,13 @@ def init(comm=None, process_sets=None):
     note_rank(_has_equal_hosts())
     if comm is not None:
         _require_whole(comm)
+    if rank() == 0 and _wants_cycles():
+        warn(f"HOROVOD_TIMELINE_MARK_CYCLES {_NO_CYCLES}")
+
+
+def _wants_cycles():
+    return os.environ.get("HOROVOD_TIMELINE_MARK_CYCLES", "0") not in ("", "0") and any(
+        os.environ.get(name) for name in ("HVRUN_TIMELINE", "HOROVOD_TIMELINE"))
 
 
 def note_meeting():
@@ -153,10 +163,11 @@ def is_homogeneous():
 
 def start_timeline(file_path, mark_cycles=False):
     """Begins to write what happens to each tensor, in Chrome's trace format; see hvrun(3). file_path: %r in it becomes this
-    rank's number; without it rank 0 alone writes. mark_cycles: there are no cycles here to be marked; it is accepted. ValueError
-    where this rank writes one already."""
-    del mark_cycles
+    rank's number; without it rank 0 alone writes. mark_cycles: a warning says that there are none. ValueError where this rank
+    writes one already."""
     _require_joined()
+    if mark_cycles:
+        warn(f"mark_cycles=True {_NO_CYCLES}")
     library().check(library().timeline_start(None, os.fsencode(file_path)))
 
 

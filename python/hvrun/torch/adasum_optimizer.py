@@ -21,7 +21,7 @@ class AdasumSteps(PlainCopies):
     def wrap(optimizer, label, names, compression, passes, process_set):
         from hvrun.torch.optimizer import become
 
-        return become(optimizer, AdasumSteps, _label=label, _names=dict(names), _compression=compression, _passes=passes,
+        return become(optimizer, AdasumSteps, _label=label, _parameter_names=dict(names), _compression=compression, _passes=passes,
                       _process_set=process_set, _agreement=Agreement(label, process_set),
                       _step_supports_amp_scaling=False)
 
@@ -54,13 +54,13 @@ class AdasumSteps(PlainCopies):
 
     def add_param_group(self, param_group):
         super().add_param_group(param_group)
-        if hasattr(self, "_names"):
+        if hasattr(self, "_parameter_names"):
             group = len(self.param_groups) - 1
-            self._names.update((one, f"group{group}.{i}") for i, one in enumerate(self.param_groups[-1]["params"]))
+            self._parameter_names.update((one, f"group{group}.{i}") for i, one in enumerate(self.param_groups[-1]["params"]))
 
     def step(self, closure=None):
         """This rank's own step, then the combination of all ranks' steps. A closure is called on each rank by itself."""
-        trained = [one for one in self._names if one.requires_grad]
+        trained = [one for one in self._parameter_names if one.requires_grad]
         self._compare_needed()
         for parameter in trained:
             if parameter.grad is None:
@@ -68,7 +68,7 @@ class AdasumSteps(PlainCopies):
         starts = [parameter.detach().clone() for parameter in trained]
         loss = super().step(closure)
         steps = [parameter.detach() - start for parameter, start in zip(trained, starts)]
-        handles = [ops.compressed_allreduce_async_(step, f"{self._label}.{self._names[parameter]}", ops.Adasum,
+        handles = [ops.compressed_allreduce_async_(step, f"{self._label}.{self._parameter_names[parameter]}", ops.Adasum,
                                                    self._compression, process_set=self._process_set)
                    for parameter, step in zip(trained, steps)]
         for parameter, start, handle in zip(trained, starts, handles):
@@ -81,6 +81,6 @@ class AdasumSteps(PlainCopies):
 
     def _compare_needed(self):
         """Raises, on all ranks, where they do not train the same parameters."""
-        needed = needs_of(self._names)
+        needed = needs_of(self._parameter_names)
         if not self._agreement.is_made() or self._agreement.begin_check(needed)():
-            self._agreement.make(needed, list(self._names.values()))
+            self._agreement.make(needed, list(self._parameter_names.values()))

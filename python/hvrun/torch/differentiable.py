@@ -172,6 +172,7 @@ class _Broadcast(torch.autograd.Function):
 
 def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
     """root_rank's tensor, in a new one. Its gradient is the average of the gradients on root_rank and zero elsewhere."""
+    ops.require_present(tensor, name)
     if _needs_graph(tensor):
         return _Broadcast.apply(tensor, root_rank, name, process_set)
     return synchronize(ops.broadcast_async(tensor, root_rank, name, process_set))

@@ -23,7 +23,8 @@ except ImportError:
 
 def broadcast_parameters(params, root_rank, process_set=global_process_set):
     """Gives every rank root_rank's tensors, in place. params: model.state_dict(), or a list of (name, tensor) or of tensors.
-    ValueError for anything else, also for a generator such as model.named_parameters()."""
+    ValueError for anything else, also for a generator such as model.named_parameters(); TypeError where None is in a tensor's
+    place."""
     if isinstance(params, dict):
         named = sorted(params.items())
     elif isinstance(params, list):
@@ -31,6 +32,9 @@ def broadcast_parameters(params, root_rank, process_set=global_process_set):
     else:
         raise ValueError(f"broadcast_parameters takes model.state_dict() or a list of (name, tensor), not {type(params)}; "
                          "try list(model.named_parameters())")
+    for name, one in named:
+        if not str(name).endswith("_extra_state"):  # of a module's own: any object
+            ops.require_present(one, str(name))
     handles = [ops.broadcast_async_(tensor, root_rank, f"parameters.{name}", process_set) for name, tensor in named
                if isinstance(tensor, torch.Tensor)]
     for handle in handles:

@@ -11,8 +11,8 @@ import enum
 import torch
 
 from hvrun import _abi, basics, inflight
-from hvrun._called import warn
-from hvrun.exceptions import of_status
+from hvrun._called import called, warn
+from hvrun.exceptions import ArgumentError, of_status
 from hvrun.inflight import enqueue
 from hvrun.process_sets import NOT_REGISTERED, global_process_set
 from hvrun.torch.compression import wire_of
@@ -293,7 +293,15 @@ def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
                         lambda tensor, one, fields: _start_allgather(tensor, one, process_set, **fields))
 
 
+def require_present(tensor, name):
+    """TypeError for the gradient of a parameter that no backward pass has reached; the name says whose it is."""
+    if tensor is None and name is not None:
+        raise TypeError(f"{called() or 'hvrun'} takes a torch.Tensor, and {name!r} is None. A gradient is None before the first "
+                        "backward pass that reaches its parameter: try torch.zeros_like(parameter) in its place, on all ranks")
+
+
 def _start_broadcast(tensor, output, root_rank, name, process_set):
+    require_present(tensor, name)
     kind, root = type_of(tensor), process_set.rank_of(root_rank, "root_rank")
     if output is None:
         output = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
@@ -324,6 +332,15 @@ def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_se
     return _start_broadcast(tensor, tensor, root_rank, name, process_set)
 
 
+def _whole_splits(splits):
+    """As Horovod a tensor of floats is refused, whatever it has; in a list 2.0 is 2."""
+    numbers = splits.tolist() if isinstance(splits, torch.Tensor) else list(splits)
+    if (isinstance(splits, torch.Tensor) and splits.is_floating_point()) or any(int(one) != one for one in numbers):
+        raise ArgumentError(f"the splits of an alltoall are whole numbers of rows, not {numbers}; try whole numbers, torch.int32 in a "
+                            "tensor, that add up to the tensor's rows at most")
+    return [int(one) for one in numbers]
+
+
 def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
     """Starts to send some rows to each rank. splits: how many to each, a list or a tensor of whole numbers, the first ones to
     the first rank; None: as many to each. The handle's result is the tensor of what came, and, where splits were given, how
@@ -332,7 +349,7 @@ def alltoall_async(tensor, splits=None, name=None, process_set=global_process_se
     order = order_of(source)
     rare, held = {}, None
     if splits is not None:
-        numbers = [int(one) for one in (splits.tolist() if isinstance(splits, torch.Tensor) else splits)]
+        numbers = _whole_splits(splits)
         if len(numbers) != process_set.size():
             raise ValueError(f"alltoall has {len(numbers)} splits for {process_set.size()} ranks; one for each")
         if source.dim() and sum(numbers) < source.shape[0]:  # what is left over is not sent
@@ -354,9 +371,13 @@ def alltoall_async(tensor, splits=None, name=None, process_set=global_process_se
                    source.data_ptr(), (_lent(source), held), finish, process_set=number_of(process_set), **order.fields, **rare)
 
 
-def _require_scattered(op):
+def _require_scattered(op, tensors):
     if op not in (Average, Sum):
-        raise ValueError(f"a reducescatter has op=hvd.Average or hvd.Sum, not {op!r}")
+        raise ArgumentError(f"a reducescatter has op=hvd.Average or hvd.Sum, not {op!r}; try hvd.allreduce, and this rank's rows of "
+                            "its result")
+    if any(tensor.dim() == 0 for tensor in tensors if isinstance(tensor, torch.Tensor)):
+        raise ArgumentError("a reducescatter shares out rows, and a scalar has none; try tensor.reshape(1), which one rank gets, or "
+                            "hvd.allreduce, whose result all get")
 
 
 def _start_reducescatter(tensor, name, op, process_set, prescale, postscale, **rare):
@@ -378,7 +399,7 @@ def reducescatter_async(tensor, name=None, op=Average, process_set=global_proces
                         postscale_factor=1.0):
     """Starts a reduction of which each rank gets its share of the rows: as many as the others, and of the first ranks one
     more where it does not come out even."""
-    _require_scattered(op)
+    _require_scattered(op, [tensor])
     travels = _travels("reducescatter", tensor, name, process_set)
     return _start_reducescatter(tensor, travels, op, process_set, prescale_factor, postscale_factor)
 
@@ -386,7 +407,8 @@ def reducescatter_async(tensor, name=None, op=Average, process_set=global_proces
 def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
                                 postscale_factor=1.0):
     """As reducescatter_async, of several tensors that travel when all of them are there."""
-    _require_scattered(op)
+    tensors = list(tensors)
+    _require_scattered(op, tensors)
     return _start_group("grouped_reducescatter", tensors, name, process_set,
                         lambda tensor, one, fields: _start_reducescatter(tensor, one, op, process_set, prescale_factor,
                                                                          postscale_factor, **fields))

@@ -19,6 +19,10 @@ from hvrun.torch.grad_scaler import watch_grad_scaler
 from hvrun.torch.loaders import watch_loaders
 from hvrun.torch.plain_copies import PlainCopies
 
+# By these words scripts filter what Horovod warns of.
+_HOROVODS_WARNING = ("optimizer.step() called without optimizer.skip_synchronize() context after optimizer.synchronize(). This can "
+                     "cause training slowdown. You may want to consider using optimizer.skip_synchronize() context if you use "
+                     "optimizer.synchronize() in your code.")
 _wrapped = {}  # (a process set's number, a digest of names): how many optimizers. Its ranks wrap theirs in one order
 
 
@@ -73,8 +77,8 @@ class DistributedSteps(PlainCopies):
         if self._needs_exchange():
             self._exchange.synchronize()
         elif not self._is_scaled:
-            warn("step() was called outside 'with optimizer.skip_synchronize():' after synchronize(); the gradients are averaged "
-                 "already, and step() takes them as they are")
+            warn(f"{_HOROVODS_WARNING} Here it costs no second exchange: the gradients are averaged already, and step() takes "
+                 "them as they are")
 
     def _needs_exchange(self):
         """Whether gradients have come since the last one."""
@@ -112,7 +116,9 @@ class DistributedSteps(PlainCopies):
         exchange = getattr(self, "_exchange", None)
         if exchange is not None:
             group = len(self.param_groups) - 1
-            exchange.add((one, f"group{group}.{i}") for i, one in enumerate(self.param_groups[-1]["params"]))
+            added = [(one, f"group{group}.{i}") for i, one in enumerate(self.param_groups[-1]["params"])]
+            self._parameter_names.update(added)
+            exchange.add(added)
 
 
 def DistributedOptimizer(optimizer, named_parameters=None, compression=Compression.none, backward_passes_per_step=1,
@@ -150,8 +156,8 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     exchange = GradientExchange(label, names, terms, passes, _parameter_groups(names, num_groups, groups))
     _name_terms(optimizer, op=op, process_set=process_set, gradient_predivide_factor=gradient_predivide_factor,
                 sparse_as_dense=sparse_as_dense)
-    return become(optimizer, DistributedSteps, _exchange=exchange, _terms=terms, _label=label, _should_synchronize=True,
-                  _is_synchronized=False, _is_scaled=False,
+    return become(optimizer, DistributedSteps, _exchange=exchange, _terms=terms, _label=label, _parameter_names=dict(names),
+                  _should_synchronize=True, _is_synchronized=False, _is_scaled=False,
                   _step_supports_amp_scaling=False)  # GradScaler is to look for infinities after the exchange
 
 

@@ -5,6 +5,7 @@ are at its HEAD. What is not there says why."""
 import importlib
 import inspect
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -156,6 +157,29 @@ def test_attributes_of_a_wrapped_optimizer():
     assert optimizer.backward_passes_per_step == 3
     with pytest.raises(ValueError, match="from 1 on"):
         optimizer.backward_passes_per_step = 0
+
+
+@pytest.mark.parametrize("op", [hvd.Average, hvd.Adasum])
+def test_an_optimizer_has_its_parameters_names(op):
+    model = torch.nn.Linear(2, 1)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters(), op=op)
+    assert optimizer._parameter_names == {model.weight: "weight", model.bias: "bias"}
+    more = torch.nn.Parameter(torch.ones(1))
+    optimizer.add_param_group({"params": [more]})
+    assert optimizer._parameter_names[more] == "group1.0"
+    unnamed = hvd.DistributedOptimizer(torch.optim.SGD([more], lr=0.1), op=op)
+    assert unnamed._parameter_names == {more: "parameter.0"}
+
+
+def test_cycles_that_are_to_be_marked_are_told_of(tmp_path):
+    with pytest.warns(UserWarning, match="^mark_cycles=True marks nothing: the timeline has no CYCLE_START events, since") as told:
+        hvd.start_timeline(str(tmp_path / "timeline.json"), mark_cycles=True)
+    hvd.stop_timeline()
+    assert told[0].filename == __file__
+    for settings, words in (({"HOROVOD_TIMELINE": "DYNAMIC"}, "HOROVOD_TIMELINE_MARK_CYCLES marks nothing"), ({}, "")):
+        done = subprocess.run([sys.executable, "-c", "import hvrun.basics as b; b.init()"], capture_output=True, text=True, check=True,
+                              env={**os.environ, "HOROVOD_TIMELINE_MARK_CYCLES": "1", **settings})
+        assert words in done.stderr and bool(done.stderr) == bool(words)
 
 
 def test_an_elastic_sampler_says_which_indices_are_processed():

@@ -167,6 +167,7 @@ MEAN = {"types": NUMBERS, "is_exact": False}
 GROUPED, IN_PLACE = {"is_grouped": True}, {"is_in_place": True}
 FROM_LAST = {"more": lambda tensor, members: (members.ranks[-1],)}
 IN_SPLITS = {"more": lambda tensor, members: (_splits(tensor, members.rank(), members.size()),), "takes_scalars": False}
+SHARED_SUM = {"op": hvd.Sum, "gradient": _times, "takes_scalars": False}
 
 OPERATIONS = {
     "allreduce average": _row("allreduce", _average, gradient=_once, **MEAN),
@@ -186,8 +187,8 @@ OPERATIONS = {
     "broadcast_": _row("broadcast_", _of_last, **IN_PLACE, **FROM_LAST),
     "alltoall": _row("alltoall", _sent_evenly, gradient=_once, takes_scalars=False),
     "alltoall with splits": _row("alltoall", _sent_in_splits, gradient=_once, **IN_SPLITS),
-    "reducescatter average": _row("reducescatter", _share_of(_average), gradient=_times, **MEAN),
-    "reducescatter sum": _row("reducescatter", _share_of(_sum), op=hvd.Sum, gradient=_times),
-    "reducescatter of uneven shares": _row("reducescatter", _share_of(_sum), one_fewer, op=hvd.Sum, gradient=_times),
-    "grouped_reducescatter sum": _row("grouped_reducescatter", _share_of(_sum), op=hvd.Sum, gradient=_times, **GROUPED),
+    "reducescatter average": _row("reducescatter", _share_of(_average), gradient=_times, takes_scalars=False, **MEAN),
+    "reducescatter sum": _row("reducescatter", _share_of(_sum), **SHARED_SUM),
+    "reducescatter of uneven shares": _row("reducescatter", _share_of(_sum), one_fewer, **SHARED_SUM),
+    "grouped_reducescatter sum": _row("grouped_reducescatter", _share_of(_sum), **SHARED_SUM, **GROUPED),
 }

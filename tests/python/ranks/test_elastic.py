@@ -123,3 +123,15 @@ def test_the_sampler_shares_what_is_left(shuffle):
     sampler.set_epoch(1)
     again = hvd.allgather_object(list(sampler))
     assert set().union(*again) == set(range(23)) and (again != shares) == shuffle
+
+
+def test_the_sampler_counts_batches_as_horovod_also_a_partial_one_and_more_than_there_are():
+    sampler = hvd.elastic.ElasticSampler(Data())
+    counts = []
+    for batch, told in enumerate([8, 3, 23]):
+        sampler.record_batch(batch, told)
+        counts.append(sampler.processed_num)
+    assert counts == [8 * hvd.size(), 11 * hvd.size(), 34 * hvd.size()]
+    sampler.load_state_dict(sampler.state_dict())
+    assert (sampler.processed_num, len(sampler), list(sampler)) == (34 * hvd.size(), 0, [])
+    assert sampler.processed_indices == set(range(23))

@@ -66,3 +66,41 @@ def test_attribute_errors_of_what_the_user_gave_stay_theirs():
 
     with pytest.raises(AttributeError, match="no_such_attribute"):
         hvd.allreduce(torch.ones(1), compression=Broken)
+
+
+REFUSED = {
+    "a scalar": (lambda: hvd.reducescatter(torch.tensor(1.0)), "a reducescatter shares out rows, and a scalar has none; try "),
+    "a scalar in a group": (lambda: hvd.grouped_reducescatter([torch.ones(2), torch.tensor(1.0)]), "shares out rows"),
+    "Adasum": (lambda: hvd.reducescatter(torch.ones(4), op=hvd.Adasum), "not hvd.Adasum; try hvd.allreduce, and"),
+    "splits of floats": (lambda: hvd.alltoall(torch.ones(4), torch.ones(hvd.size())), r"whole numbers of rows, not \[1.0"),
+    "parts of rows": (lambda: hvd.alltoall(torch.ones(4), [1.5] * hvd.size()), r"whole numbers of rows, not \[1.5"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_horovod_refuses_is_an_error_by_both_names(name):
+    """By the one that Horovod's scripts catch, and as what it is: a wrong argument."""
+    call, words = REFUSED[name]
+    for kind in (hvd.HorovodInternalError, ValueError):
+        with pytest.raises(kind, match=words):
+            call()
+
+
+def test_whole_splits_as_floats_in_a_list_are_taken():
+    received = hvd.alltoall(torch.arange(hvd.size()), [1.0] * hvd.size())[0]
+    assert received.tolist() == [hvd.rank()] * hvd.size()
+
+
+@pytest.mark.parametrize("name, call", {
+    "body.weight": lambda none: hvd.broadcast_parameters([("body.bias", torch.ones(1)), ("body.weight", none)], root_rank=0),
+    "weight": lambda none: hvd.broadcast_parameters({"weight": none}, root_rank=0),
+    "weight.grad": lambda none: hvd.broadcast_(none, 0, name="weight.grad"),
+    "bias.grad": lambda none: hvd.broadcast(none, 0, name="bias.grad"),
+}.items())
+def test_a_gradient_that_is_not_there_is_named(name, call):
+    with pytest.raises(TypeError, match=f"takes a torch.Tensor, and '{name}' is None. .*: try torch.zeros_like"):
+        call(torch.nn.Parameter(torch.ones(1)).grad)
+
+
+def test_an_extra_state_that_is_none_is_a_modules_own_affair():
+    hvd.broadcast_parameters({"layer._extra_state": None}, root_rank=0)
