@@ -18,6 +18,11 @@ import torch
 _HAS_CUDA = torch.version.cuda is not None
 
 
+def is_available():
+    """Whether PyTorch sees a GPU."""
+    return torch.cuda.is_available()
+
+
 def lies_directly(tensor):
     """Whether the runtime works on its memory where that lies: the host's, or a GPU's of CUDA."""
     return tensor.is_cpu or (tensor.is_cuda and _HAS_CUDA)

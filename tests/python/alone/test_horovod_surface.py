@@ -3,12 +3,14 @@
 are at its HEAD. What is not there says why."""
 
 import importlib
+import importlib.util
 import inspect
 import json
 import os
 import pathlib
 import subprocess
 import sys
+import sysconfig
 
 import pytest
 import torch
@@ -180,6 +182,38 @@ def test_cycles_that_are_to_be_marked_are_told_of(tmp_path):
         done = subprocess.run([sys.executable, "-c", "import hvrun.basics as b; b.init()"], capture_output=True, text=True, check=True,
                               env={**os.environ, "HOROVOD_TIMELINE_MARK_CYCLES": "1", **settings})
         assert words in done.stderr and bool(done.stderr) == bool(words)
+
+
+ABSENT = ("horovod.tensorflow", "horovod.keras", "horovod.mxnet", "horovod.spark", "horovod.ray", "horovod.runner.launch")
+
+
+@pytest.mark.parametrize("module", ABSENT)
+def test_a_module_that_is_not_there_says_so_and_what_is(module):
+    package, _, name = module.rpartition(".")
+    for program in (f"import {module} as hvd", f"from {package} import {name}", f"from {module}.keras import callbacks"):
+        with pytest.raises(ModuleNotFoundError) as told:
+            exec(program, {})  # noqa: S102
+        assert str(told.value).startswith(f"{module} is not there: this is hvrun's horovod, which has horovod.torch, "), program
+    assert importlib.util.find_spec(module) is None
+    assert not hasattr(importlib.import_module(package), name)
+
+
+def test_other_modules_that_are_not_there_are_python_s_own_error():
+    with pytest.raises(ModuleNotFoundError, match="^No module named 'horovod.nonsense'$"):
+        importlib.import_module("horovod.nonsense")
+
+
+def test_util_needs_no_framework_and_says_what_is_of_compiled_extensions():
+    program = ("import sys, horovod.common.util as util, horovod.common.exceptions, horovod.common.process_sets\n"
+               "assert 'torch' not in sys.modules\n"
+               "print(util.get_extension_full_path('/a/b/__init__.py', 'c', 'mpi_lib'), util.get_ext_suffix())")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    assert (done.stdout, done.stderr) == (f"/a/b/c/mpi_lib{suffix} {suffix}\n", "")
+    util = importlib.import_module("horovod.common.util")
+    assert util.get_average_backwards_compatibility_fun(None)(None, None) is hvd.Average
+    with pytest.raises(AttributeError, match="_check_extension_lambda asks Horovod's compiled extensions .* Try: .*mpi_built"):
+        util._check_extension_lambda  # noqa: B018
 
 
 def test_an_elastic_sampler_says_which_indices_are_processed():

@@ -4,7 +4,7 @@
 from hvrun.basics import HorovodBasics  # noqa: F401
 from hvrun.process_sets import (  # noqa: F401
     ProcessSet, add_process_set, get_process_set_ids_and_ranks, global_process_set, process_set_ids, remove_process_set)
-from hvrun.torch.horovod_names import is_iterable  # noqa: F401
+from hvrun._horovod_util import is_iterable  # noqa: F401
 
 
 def __getattr__(name):
