@@ -104,12 +104,10 @@ class Pending:
         return self.wait()
 
     def __del__(self):
-        if self._number == 0 or sys.is_finalizing():
-            return
-        if library().poll(None, self._number) == _abi.IN_PROGRESS:
+        # This may run between any two lines, also between a wait that fails and the question for its words: asking the runtime for
+        # this operation's state would replace those.
+        if self._number != 0 and not sys.is_finalizing():
             _abandoned.append((self._number, self._lent))
-        else:
-            library().release(None, self._number)
 
 
 class Owned:

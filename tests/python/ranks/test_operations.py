@@ -242,6 +242,21 @@ def test_a_mismatch_is_an_error_on_every_rank():
     same(hvd.allreduce(torch.ones(1), op=hvd.Sum), torch.tensor([float(hvd.size())]))
 
 
+@pytest.mark.ranks(2)
+def test_an_error_has_its_own_words_whatever_is_collected_meanwhile(monkeypatch):
+    """A failed operation that nobody waits for goes just before the words of another one's error are asked for."""
+    from hvrun._library import Library
+
+    dropped = [hvd.allreduce_async(torch.ones(2 + hvd.rank()), name="dropped")]
+    hvd.barrier()
+    while not hvd.poll(dropped[0]):
+        pass
+    error_of = Library.error_of
+    monkeypatch.setattr(Library, "error_of", lambda self, status: dropped.clear() or error_of(self, status))
+    with pytest.raises(hvd.HorovodInternalError, match="tensor 'allreduce.waited for'"):
+        hvd.allreduce(torch.ones(2 + hvd.rank()), name="waited for")
+
+
 def test_a_name_in_flight_cannot_be_used_again():
     if hvd.rank() == 0:
         handle = hvd.allreduce_async(torch.ones(1), name="twice")
