@@ -3,6 +3,7 @@
 
 from hvrun import _abi
 from hvrun._called import called
+from hvrun.moved_types import words_with_types
 
 
 class HorovodInternalError(RuntimeError):
@@ -82,6 +83,6 @@ _BY_STATUS = {
 
 def of_status(status, name, text):
     """The exception for a status that is an error. name: of the status; text: the runtime's words."""
-    error = _BY_STATUS.get(status, HorovodInternalError)(text)
+    error = _BY_STATUS.get(status, HorovodInternalError)(words_with_types(text) if status == _abi.ERROR_MISMATCH else text)
     error.status = name
     return error

@@ -1,24 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Handles of operations that have started, and waiting for them."""
 
+import threading
+
 from hvrun.inflight import Pending
 
 
 class Then:
-    """A handle whose result is made from another's."""
+    """A handle whose result is made from another's, once, whichever threads wait."""
 
     def __init__(self, pending, make):
         self._pending, self._make = pending, make
         self._result = None
+        self._making = threading.Lock()
 
     def is_done(self):
-        return self._pending is None or self._pending.is_done()
+        pending = self._pending
+        return pending is None or pending.is_done()
 
     def wait(self):
-        if self._pending is not None:
-            self._result = self._make(self._pending.wait())
-            self._pending = self._make = None
-        return self._result
+        with self._making:
+            if self._pending is not None:
+                self._result = self._make(self._pending.wait())
+                self._pending = self._make = None
+            return self._result
 
     def __call__(self):
         return self.wait()

@@ -8,6 +8,7 @@ import torch
 from hvrun import _abi
 from hvrun._called import called
 from hvrun.torch import gpu
+from hvrun.torch.moved import FORMS
 
 TYPES = {
     torch.uint8: _abi.UINT8,
@@ -33,17 +34,17 @@ def require_tensor(one):
 
 
 def type_of(tensor):
-    """The type's number. ValueError for types that do not travel, naming those that do, and for sparse tensors; TypeError for
-    what is no tensor."""
+    """The number of a type of the runtime's; None of one that travels in a form of FORMS. ValueError for types that do not travel,
+    and for sparse tensors; TypeError for what is no tensor."""
     try:
         number = TYPES.get(tensor.dtype)
     except AttributeError:
         number = None
     if number is None:
         require_tensor(tensor)
-        known = ", ".join(str(dtype) for dtype in TYPES)
-        raise ValueError(f"hvrun moves no tensors of {tensor.dtype}; it moves {known}. Try tensor.to(...) before, "
-                         "or torch.view_as_real(tensor) for complex numbers")
+        if tensor.dtype not in FORMS:
+            raise ValueError(f"hvrun moves no tensors of {tensor.dtype}, whose elements are smaller than a byte; try "
+                             "tensor.dequantize(), or tensor.to(...) before")
     if tensor.layout is not torch.strided:
         raise ValueError("a sparse tensor is no single piece of memory; try hvd.sparse_allreduce_async, or tensor.to_dense()")
     return number
@@ -51,14 +52,14 @@ def type_of(tensor):
 
 def is_readable(tensor):
     """Whether its values lie one after the other, where the runtime reads and writes."""
-    return tensor.is_contiguous() and gpu.lies_directly(tensor) and not gpu.lies_in_window(tensor)
+    return tensor.is_contiguous() and gpu.lies_directly(tensor) and not tensor.is_neg() and not gpu.lies_in_window(tensor)
 
 
 def readable(tensor):
     """The same values where is_readable() holds: the very tensor, or a copy without the graph."""
     if is_readable(tensor):
         return tensor
-    one = tensor.detach()
+    one = tensor.detach().resolve_neg()
     if gpu.lies_in_window(one):
         return one.clone(memory_format=torch.contiguous_format)
     return (one if gpu.lies_directly(one) else one.cpu()).contiguous()
@@ -69,10 +70,10 @@ def room_for(tensor):
     return torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device if gpu.lies_directly(tensor) else None)
 
 
-def over_memory(result, owner, device):
+def over_memory(result, owner, device, marks=0):
     """A tensor over the runtime's own memory, without a copy; it keeps the memory alive. device: where the operation's input
-    lay, which is where that memory does."""
-    shape = [result.shape[i] for i in range(result.ndim)]
+    lay, which is where that memory does. marks: extents behind those of the tensor."""
+    shape = [result.shape[i] for i in range(result.ndim - marks)]
     dtype = _DTYPES[result.type]
     if result.bytes == 0:
         return torch.empty(shape, dtype=dtype, device=device)

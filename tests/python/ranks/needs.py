@@ -23,5 +23,6 @@ cpu_scaler = _lacking("GradScaler for CPUs", lambda: torch.amp.GradScaler("cpu")
 fused_adam = _lacking("fused Adam on CPUs", lambda: torch.optim.Adam([torch.nn.Parameter(torch.ones(1))], fused=True))
 fused_sgd = _lacking("fused SGD on CPUs", lambda: torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0, fused=True))
 half_matmul = _lacking("product of float16 matrices on CPUs", lambda: torch.ones(2, 2).half() @ torch.ones(2, 2).half())
+on_host = pytest.mark.skipif("HVRUN_TEST_DEVICE" in os.environ, reason="PyTorch computes too little with these types on GPUs")
 # CUDA does not survive a fork, and with every tensor there PyTorch's own workers need it.
 no_gpu = pytest.mark.skipif("HVRUN_TEST_DEVICE" in os.environ, reason="forked processes have no CUDA")

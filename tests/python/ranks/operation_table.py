@@ -3,6 +3,7 @@
 types, layouts, process sets."""
 
 import functools
+import os
 import typing
 
 import torch
@@ -12,6 +13,10 @@ import hvrun.torch as hvd
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 NUMBERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, *FLOATS]
 ALL_TYPES = [*NUMBERS, torch.bool]
+# Since PyTorch 2.3, which computes little with it on GPUs.
+UNSIGNED = [getattr(torch, "uint16")] if hasattr(torch, "uint16") and "HVRUN_TEST_DEVICE" not in os.environ else []
+MOVED = [*ALL_TYPES, torch.complex64, *UNSIGNED]  # one for each way in which others travel: test_moved_types.py has all
+DIFFERENTIABLE = [*FLOATS, torch.complex64]
 
 ROWS = 12  # that 1, 2, 3 and 4 ranks share evenly
 LAYOUTS = {  # from a function that fills a shape
@@ -30,9 +35,10 @@ LAYOUTS = {  # from a function that fills a shape
 def values(shape, dtype, rank):
     """What a rank has: small whole numbers, exact in every type, as are their sums and products."""
     numbers = (torch.arange(torch.Size(shape).numel()) * 3 + rank) % 7
-    if dtype not in (torch.uint8, torch.bool):
+    if dtype not in (torch.uint8, torch.bool, *UNSIGNED):
         numbers = numbers - 3
-    return (numbers % 2 if dtype is torch.bool else numbers).reshape(shape).to(dtype)
+    made = (numbers % 2 if dtype is torch.bool else numbers).reshape(shape).to(dtype)
+    return made * (1 - 2j) if dtype.is_complex else made
 
 
 def tensor_of(layout, dtype, rank):
@@ -52,7 +58,7 @@ class Operation(typing.NamedTuple):
     start: typing.Callable  # (this rank's tensor, or two of them, and the set): the handle of what hvrun makes of it
     waiting: typing.Callable  # the same, but returns what it makes, through which gradients flow
     alone: typing.Callable  # (the members' tensors, which member): the list of what one process makes of them
-    types: list = ALL_TYPES
+    types: list = MOVED
     is_grouped: bool = False
     is_in_place: bool = False
     is_exact: bool = True
@@ -69,14 +75,18 @@ def _sum(tensors, me=0):
 
 
 def _average(tensors, me=0):
-    total, = _sum([one if one.is_floating_point() else one.long() for one in tensors], me)
-    if total.is_floating_point():
+    total, = _sum([one if one.is_floating_point() or one.is_complex() else one.long() for one in tensors], me)
+    if total.is_floating_point() or total.is_complex():
         return [total / len(tensors)]
     return [torch.div(total, len(tensors), rounding_mode="trunc").to(tensors[0].dtype)]
 
 
 def _one_by_one(combine):
     return lambda tensors, me: [functools.reduce(combine, tensors)]
+
+
+def _product(one, other):
+    return (one.long() * other.long()).to(one.dtype) if one.dtype in UNSIGNED else one * other
 
 
 def _rows(tensor):
@@ -163,7 +173,8 @@ def _times(size):
     return size
 
 
-MEAN = {"types": NUMBERS, "is_exact": False}
+MEAN = {"types": [*NUMBERS, torch.complex64], "is_exact": False}
+ORDERED = {"types": ALL_TYPES}
 GROUPED, IN_PLACE = {"is_grouped": True}, {"is_in_place": True}
 FROM_LAST = {"more": lambda tensor, members: (members.ranks[-1],)}
 IN_SPLITS = {"more": lambda tensor, members: (_splits(tensor, members.rank(), members.size()),), "takes_scalars": False}
@@ -172,9 +183,9 @@ SHARED_SUM = {"op": hvd.Sum, "gradient": _times, "takes_scalars": False}
 OPERATIONS = {
     "allreduce average": _row("allreduce", _average, gradient=_once, **MEAN),
     "allreduce sum": _row("allreduce", _sum, op=hvd.Sum, gradient=_once),
-    "allreduce min": _row("allreduce", _one_by_one(torch.minimum), op=hvd.Min),
-    "allreduce max": _row("allreduce", _one_by_one(torch.maximum), op=hvd.Max),
-    "allreduce product": _row("allreduce", _one_by_one(torch.mul), op=hvd.Product),
+    "allreduce min": _row("allreduce", _one_by_one(torch.minimum), op=hvd.Min, **ORDERED),
+    "allreduce max": _row("allreduce", _one_by_one(torch.maximum), op=hvd.Max, **ORDERED),
+    "allreduce product": _row("allreduce", _one_by_one(_product), op=hvd.Product, types=[*ALL_TYPES, *UNSIGNED]),
     "allreduce_ average": _row("allreduce_", _average, **IN_PLACE, **MEAN),
     "allreduce_ sum": _row("allreduce_", _sum, op=hvd.Sum, **IN_PLACE),
     "grouped_allreduce average": _row("grouped_allreduce", _average, gradient=_once, **GROUPED, **MEAN),

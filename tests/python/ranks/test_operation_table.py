@@ -3,12 +3,12 @@
 
 import pytest
 import torch
-from operation_table import ALL_TYPES, FLOATS, LAYOUTS, OPERATIONS, process_sets, tensor_of, values
+from operation_table import ALL_TYPES, DIFFERENTIABLE, FLOATS, LAYOUTS, OPERATIONS, process_sets, tensor_of, values
 
 import hvrun.torch as hvd
 from hvrun.exceptions import UnsupportedError
 
-DIFFERENTIABLE = [name for name, one in OPERATIONS.items() if one.gradient]
+WITH_GRADIENT = [name for name, one in OPERATIONS.items() if one.gradient]
 GRADIENT_LAYOUTS = ["scalar", "matrix", "empty", "transposed", "channels_last"]
 
 
@@ -75,17 +75,18 @@ def test_it_makes_what_one_process_makes(name, sets):
 
 def losses(results, rank):
     """A rank's loss: each rank weighs what it has got in its own way."""
-    return sum((one * values(one.shape, one.dtype, rank + 3)).sum() for one in results if one.is_floating_point())
+    weighed = [(one * values(one.shape, one.dtype, rank + 3)).sum() for one in results if one.dtype in DIFFERENTIABLE]
+    return sum(one.real if one.is_complex() else one for one in weighed)
 
 
 def leaves(operation, layout, dtype, rank):
     return [one.detach().requires_grad_() for one in given(operation, layout, dtype, rank)]
 
 
-@pytest.mark.parametrize("name", DIFFERENTIABLE)
+@pytest.mark.parametrize("name", WITH_GRADIENT)
 def test_its_gradient_is_that_of_one_process(name, sets):
     operation = OPERATIONS[name]
-    for where, dtype, layout, members in cases(operation, FLOATS, GRADIENT_LAYOUTS, sets):
+    for where, dtype, layout, members in cases(operation, DIFFERENTIABLE, GRADIENT_LAYOUTS, sets):
         tensors = leaves(operation, layout, dtype, hvd.rank())
         losses(listed(call(operation, operation.waiting, tensors, members)), hvd.rank()).backward()
         by_member = [leaves(operation, layout, dtype, rank) for rank in members.ranks]
@@ -99,11 +100,11 @@ SPARSE = {"rows of one number": ((5,), 1), "rows": ((5, 3), 1), "places in two d
           "of three dimensions": ((4, 2, 3), 2)}
 
 
-@pytest.mark.parametrize("dtype", ALL_TYPES, ids=str)
+@pytest.mark.parametrize("dtype", [*ALL_TYPES, torch.complex64], ids=str)
 def test_sparse_tensors_make_what_one_process_makes(dtype, sets):
     for shape, sparse_dim in SPARSE.values():
         for name, members in sets:
-            for op in [hvd.Sum, hvd.Average] if dtype in FLOATS else [hvd.Sum]:
+            for op in [hvd.Sum, hvd.Average] if dtype in DIFFERENTIABLE else [hvd.Sum]:
                 where = f"{shape} with {sparse_dim} sparse, {op!r}, {name} ranks"
                 made = hvd.sparse_allreduce_async(values(shape, dtype, hvd.rank()).to_sparse(sparse_dim), where, op, members)()
                 assert made.is_sparse and made.sparse_dim() == sparse_dim, where
