@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a call that cannot be meant so is told, and in whose words: nothing is sent, so that ranks stay together."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -92,8 +94,6 @@ def test_whole_splits_as_floats_in_a_list_are_taken():
 
 
 @pytest.mark.parametrize("name, call", {
-    "body.weight": lambda none: hvd.broadcast_parameters([("body.bias", torch.ones(1)), ("body.weight", none)], root_rank=0),
-    "weight": lambda none: hvd.broadcast_parameters({"weight": none}, root_rank=0),
     "weight.grad": lambda none: hvd.broadcast_(none, 0, name="weight.grad"),
     "bias.grad": lambda none: hvd.broadcast(none, 0, name="bias.grad"),
 }.items())
@@ -102,5 +102,10 @@ def test_a_gradient_that_is_not_there_is_named(name, call):
         call(torch.nn.Parameter(torch.ones(1)).grad)
 
 
-def test_an_extra_state_that_is_none_is_a_modules_own_affair():
-    hvd.broadcast_parameters({"layer._extra_state": None}, root_rank=0)
+@pytest.mark.parametrize("state, count", [(None, 0), ({"scale": 2}, 1)], ids=["none", "object"])
+def test_an_extra_state_of_a_module_is_left_as_it_is(state, count):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        hvd.broadcast_parameters({"layer._extra_state": state}, root_rank=0)
+    assert len(caught) == (count if hvd.rank() == 0 else 0)
+    assert all("leaves layer._extra_state as on each rank" in str(one.message) for one in caught)

@@ -48,7 +48,12 @@ class _SnapshotHandler(StateHandler):
 
 class ModelStateHandler(_SnapshotHandler):
     def sync(self):
-        broadcast_parameters(self.value.state_dict(), root_rank=0)
+        """Also what modules add to their state by get_extra_state()."""
+        state = self.value.state_dict(keep_vars=True)  # the very tensors: a sparse one may get another number of elements
+        broadcast_parameters([(name, one) for name, one in state.items() if isinstance(one, torch.Tensor)], root_rank=0)
+        extra = {name: one for name, one in state.items() if not isinstance(one, torch.Tensor)}
+        if extra:
+            self.value.load_state_dict(broadcast_object(extra, name="elastic.extra_state"), strict=False)
 
 
 class OptimizerStateHandler(_SnapshotHandler):
