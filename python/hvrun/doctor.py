@@ -150,7 +150,10 @@ def inspect_numpy():
 
 def inspect_cuda(facts):
     text, hint = _split_advice(facts["cuda"]["text"])
-    return Finding("CUDA", PLAIN, text + ("" if facts["cuda"]["is_usable"] else ": ranks work on CPUs"), hint)
+    if facts["cuda"]["is_usable"]:
+        return Finding("CUDA", PLAIN, text)
+    without_reason = text if hint else text.partition(" (")[0]  # a machine without GPUs is no fault
+    return Finding("CUDA", PLAIN, without_reason + ": ranks work on CPUs", hint)
 
 
 def inspect_nccl(facts):
@@ -162,15 +165,17 @@ def inspect_nccl(facts):
     if set(names) == {"nccl"}:
         return Finding("NCCL", BAD, f"{stated} needs it: {text}", f"{hint + '; or ' if hint else ''}HVRUN_BACKEND=nccl,native")
     is_wanted = "nccl" in names or (not names and facts["cuda"]["is_usable"])
+    if not names and not facts["cuda"]["is_usable"] and not os.environ.get("HVRUN_NCCL"):
+        return Finding("NCCL", PLAIN, "not needed: only GPUs use it")
     note = note or "; only GPUs need it, whose tensors go through the host's memory without it, which is slow"
     return Finding("NCCL", PLAIN, text + note, hint if is_wanted else "")
 
 
 def inspect_mpi(facts):
+    if "mpi" not in stated_backends():
+        return Finding("MPI", PLAIN, "not needed: HVRUN_BACKEND does not name it")
     text, works = facts["mpi"]["text"], facts["mpi"]["is_usable"]
     text, hint = (text, "") if works else _split_advice(text)
-    if "mpi" not in stated_backends():
-        return Finding("MPI", PLAIN, text + "; not needed")
     return Finding("MPI", GOOD if works else BAD, f"HVRUN_BACKEND={os.environ['HVRUN_BACKEND']} needs it: {text}",
                    "" if works else f"{hint}; or HVRUN_BACKEND=native")
 
@@ -215,8 +220,8 @@ def examine():
                 inspect_agent(), inspect_library()]
     facts, trouble = ask_hvrun()
     findings += [trouble] if trouble else []
-    findings += [inspect_framework(fact) for fact in facts["frameworks"]] if facts else []
-    findings += [inspect_numpy(), Finding("native", GOOD, "hvrun's own backend, by shared memory and TCP: always there")]
+    frameworks = [fact for fact in facts["frameworks"] if fact["is_usable"] or fact["name"] in BINDINGS] if facts else []
+    findings += [*map(inspect_framework, frameworks), inspect_numpy()]
     findings += [inspect(facts) for inspect in (inspect_cuda, inspect_nccl, inspect_mpi) if facts]
     return findings + [try_two_ranks()]
 

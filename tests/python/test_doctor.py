@@ -49,7 +49,8 @@ def test_cuda(tmp_path):
 
 @pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="this machine has a driver")
 def test_cuda_is_not_there(tmp_path):
-    assert "no NVIDIA driver on this host, as on many login nodes (libcuda.so.1: " in look("cuda", tmp_path)
+    assert look("cuda", tmp_path) == "  --  CUDA         no NVIDIA driver on this host, as on many login nodes: ranks work on CPUs\n"
+    assert look("nccl", tmp_path) == "  --  NCCL         not needed: only GPUs use it\n"
 
 
 def test_libssh(tmp_path):
@@ -102,15 +103,15 @@ def test_nccl_without_hvruns_part_for_it(tmp_path):
     said = look("nccl", tmp_path, HVRUN_LIBRARY=str(path), HVRUN_NCCL=str(NCCL), HVRUN_BACKEND="nccl")
     assert f"  NO  NCCL         HVRUN_BACKEND=nccl needs it: use NCCL: {tmp_path}/libhvrun-nccl.so: " in said
     assert "try: install hvrun anew, as a whole; or HVRUN_BACKEND=nccl,native" in said
-    said = look("nccl", tmp_path, HVRUN_LIBRARY="/nowhere/libhvrun.so")
+    said = look("nccl", tmp_path, HVRUN_LIBRARY="/nowhere/libhvrun.so", HVRUN_NCCL=str(NCCL))
     assert "  --  NCCL         /nowhere/libhvrun.so: cannot open shared object file" in said and "; only GPUs" in said
 
 
 def test_mpi_with_its_place(tmp_path):
-    """Each of them, where nothing needs one."""
-    said = look("mpi", tmp_path)
-    assert re.search(rf"--  MPI +Open MPI by {LIBRARIES}/libhvrun-openmpi.so, with .*; MPICH by {LIBRARIES}/libhvrun-mpich.so, with .*; "
-                     r"not needed$", said, re.M), said
+    assert look("mpi", tmp_path) == "  --  MPI          not needed: HVRUN_BACKEND does not name it\n"
+    said = look("mpi", tmp_path, HVRUN_BACKEND="mpi,native")
+    assert re.search(rf"ok  MPI +.*: Open MPI by {LIBRARIES}/libhvrun-openmpi.so, with .*; MPICH by {LIBRARIES}/libhvrun-mpich.so, with ",
+                     said, re.M), said
 
 
 @pytest.mark.parametrize("parts, more, verdict, words", [
@@ -166,6 +167,15 @@ def test_an_hvrun_that_does_not_answer_is_told(tmp_path):
     done = subprocess.run(words, capture_output=True, text=True, check=True,
                           env=torch_jobs.environment(tmp_path, HVRUN_BIN_DIR=str(tmp_path)))
     assert f"NO  hvrun env    {hvrun} env --json: hvrun: error: unknown" in done.stdout, done.stdout
+
+
+def test_lines_are_short_and_about_what_matters_here(tmp_path):
+    words = [sys.executable, "-c", "from hvrun import doctor; print(*(one.what for one in doctor.examine()), sep='\\n');"
+             "print(max(len(line) for one in doctor.examine() for line in one.text()))"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env=torch_jobs.environment(tmp_path))
+    *named, longest = done.stdout.split("\n")[:-1]
+    assert not {"native", "TensorFlow", "JAX", "MXNet"} & set(named), named
+    assert int(longest) < 140, done.stdout
 
 
 def test_it_takes_no_arguments_but_help(tmp_path):
