@@ -20,6 +20,7 @@ from hvrun._library import library
 DATA, EXCHANGE = 0, 1  # kinds of waits
 _REPORT_NS = 1_000_000_000
 _PAUSE_STEPS, _FEW_STEPS = 10, 20  # so many steps' time is a pause, which is known once so many steps have been measured
+_LONG_ENOUGH_NS = 60_000_000_000  # or once steps have taken so long
 _SUMS = "steps", "nanoseconds", "data_nanoseconds", "exchange_nanoseconds", "data_waits"
 
 
@@ -53,7 +54,7 @@ class StepTimes:
             self._turn.clear()
         self._turn.add(id(optimizer))
         self._last, self._waited, self._waits, self._begun = now, [0, 0], 0, 0
-        if now - self._told >= _REPORT_NS:
+        if self._first is None and now - self._told >= _REPORT_NS:  # before, sums may still shrink, which is an error
             self._told = now
             self.report()
 
@@ -67,7 +68,7 @@ class StepTimes:
         self._add(part)
         if self._first is not None:
             self._first.append(part)
-            if self.sums.steps == _FEW_STEPS:
+            if self.sums.steps == _FEW_STEPS or self.sums.nanoseconds >= _LONG_ENOUGH_NS:
                 self._forget_pauses()
 
     def _forget_pauses(self):

@@ -114,7 +114,9 @@ class Context {
   Status stop_timeline() { return observation_->timeline.stop(); }
   const Observation& observation() const { return *observation_; }
   // As hvrun_report_steps.
-  void report_steps(const wire::StepTimes& times) { observation_->step_report->note(times); }
+  std::optional<wire::StepTimes> report_steps(const wire::StepTimes& times) {
+    return observation_->step_report->note(times);
+  }
 
   // Leaves the job, within leave_limit, with MPI by as much later as a silent peer takes to be held
   // lost; the first call does it, later ones wait for that.

@@ -79,8 +79,13 @@ Status report_steps(hvrun_context* context, const hvrun_step_times* given) {
   std::shared_ptr<Context> found;
   if (Status status = ContextRegistry::instance().find(context, &found); !status.ok())
     return status;
-  found->report_steps(times);
-  return Status::success();
+  const auto last = found->report_steps(times);
+  if (!last) return Status::success();
+  return {StatusCode::kArgument,
+          doing + ": " + std::to_string(from.steps) + " steps of " +
+              std::to_string(from.nanoseconds) + " ns follow " + std::to_string(last->steps) +
+              " steps of " + std::to_string(last->nanoseconds) +
+              " ns, and a part of them has shrunk; report the totals since the process began"};
 }
 
 Status start_timeline(hvrun_context* context, const char* path) {

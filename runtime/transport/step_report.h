@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -56,10 +57,13 @@ class StepReport {
  public:
   static constexpr Duration kInterval = std::chrono::seconds(1);
 
-  void note(const wire::StepTimes& times) {
+  // The totals so far. They only grow: returns the last ones, and keeps them, if any is less now.
+  std::optional<wire::StepTimes> note(const wire::StepTimes& times) {
     const std::lock_guard lock(mutex_);
+    if (!newest_.may_become(times)) return newest_;
     newest_ = times;
     has_news_.store(true, std::memory_order_relaxed);
+    return std::nullopt;
   }
 
   bool has_news() const { return has_news_.load(std::memory_order_relaxed); }

@@ -19,6 +19,12 @@ struct StepTimes {
   std::uint64_t compute_nanoseconds() const {
     return nanoseconds - data_nanoseconds - exchange_nanoseconds;
   }
+  // Totals only grow.
+  bool may_become(const StepTimes& later) const {
+    return later.steps >= steps && later.nanoseconds >= nanoseconds &&
+           later.data_nanoseconds >= data_nanoseconds &&
+           later.exchange_nanoseconds >= exchange_nanoseconds && later.data_waits >= data_waits;
+  }
   // Parts that are no more than the whole, and a whole that a process can have lived.
   bool is_plausible() const {
     constexpr std::uint64_t kMostNanoseconds = 1ull << 62;  // 146 years

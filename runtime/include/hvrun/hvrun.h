@@ -384,7 +384,8 @@ typedef struct hvrun_step_times {
 /* Tells hvrun how this rank's training goes; never blocks. The newest figures count, each time of
  * all steps since the process began; what is told more often than once a second is passed over
  * until then, and the last goes with hvrun_shutdown. HVRUN_ERROR_ARGUMENT: NULL, not begun with
- * HVRUN_STEP_TIMES_INIT, times of no steps or no waits, or parts that are more than the whole. */
+ * HVRUN_STEP_TIMES_INIT, times of no steps or no waits, parts that are more than the whole, or a
+ * total that is less than in the last call of this job. */
 HVRUN_API hvrun_status hvrun_report_steps(hvrun_context* context, const hvrun_step_times* times);
 
 /* Begins to write what happens to each tensor into a file in Chrome's trace format, which Perfetto

@@ -157,9 +157,18 @@ def test_the_runtime_is_told_at_most_once_a_second_and_at_the_end():
     trial = Trial()
     for _ in range(26):
         trial.step(SECOND // 10)
-    assert trial.told == [(10, SECOND), (20, 2 * SECOND)]
+    assert trial.told == [(20, 2 * SECOND)]
     trial.times.report()
     assert trial.told[-1] == (25, 25 * SECOND // 10)
+
+
+def test_what_is_reported_never_shrinks_also_where_a_pause_is_found_late():
+    trial = Trial()
+    trial.step(1)
+    for number in range(30):
+        trial.step(900 * SECOND if number == 1 else 7 * SECOND)
+    assert trial.told[0] == (1, 7 * SECOND) and trial.sums()[:2] == (29, 29 * 7 * SECOND)
+    assert trial.told == sorted(trial.told) and len(trial.told) == 29
 
 
 def test_nothing_is_told_of_no_steps():

@@ -38,6 +38,21 @@ TEST_CASE("step times are sent at most once a second, and the newest are") {
   CHECK(told[1].second.steps == 3);
 }
 
+TEST_CASE("step times that shrink are refused with the last ones, which stay") {
+  StepReport report;
+  CHECK_FALSE(report.note(steps(5)));
+  for (std::uint64_t wire::StepTimes::*part :
+       {&wire::StepTimes::steps, &wire::StepTimes::nanoseconds, &wire::StepTimes::data_nanoseconds,
+        &wire::StepTimes::exchange_nanoseconds, &wire::StepTimes::data_waits}) {
+    wire::StepTimes less = steps(6);
+    less.*part = 4;
+    const auto last = report.note(less);
+    REQUIRE(last);
+    CHECK(last->steps == 5);
+  }
+  CHECK_FALSE(report.note(steps(5)));
+}
+
 TEST_CASE("the last step times are sent whenever they come, and what was sent is not sent again") {
   InprocStoreHub hub(1);
   const auto store = hub.store(0);
