@@ -25,6 +25,7 @@ from hvrun.torch.gradient_buckets import (
     wants_windows)
 
 _owners = {}  # a parameter's id: a mark of the exchange that it belongs to, which keeps it alive. A parameter is to be pickled
+_MOST_NAME = 60  # characters of a parameter's name in its bucket's
 _DENSE, _ALONE, _SPARSE = 0, 1, 2  # may lie in a bucket; may not; has sparse gradients
 
 
@@ -445,12 +446,17 @@ class GradientExchange:
         limit, wish = self._reduce([bucket_bytes() if members.rank() == 0 else 0, self._wants_windows()], "limit", _abi.SUM)
         self._had_windows |= wish == members.size()
         for number, parameters in enumerate(split_into_buckets(dense, limit)):
-            bucket = Bucket(f"{self._label}.bucket.{number}", parameters[0].dtype, parameters, self._plain,
+            bucket = Bucket(self._bucket_name(number, parameters), parameters[0].dtype, parameters, self._plain,
                             ops.number_of(members), in_window=wish == members.size())
             self._buckets.append(bucket)
             self._places.update(bucket.places)
         self._arrivals, self._is_learning = {}, False
         self._has_left_memory = any(bucket.is_on_host for bucket in self._buckets)
+
+    def _bucket_name(self, number, parameters):
+        """"gradients.0c5b2b40.0.bucket.0 (conv1.weight and 12 more)": reports and timelines show it."""
+        first, others = self._names[parameters[0]], len(parameters) - 1
+        return f"{self._label}.bucket.{number} ({first[-_MOST_NAME:]}{f' and {others} more' if others else ''})"
 
     def _kind_of(self, parameter):
         if _is_sparse(parameter.grad):

@@ -132,7 +132,12 @@ def test_the_size_of_buckets_is_written_as_for_the_runtime_and_rank_0s_counts(mo
     for _ in range(3):
         step(model, optimizer)
     assert_alike(model)
-    assert len(optimizer._exchange._buckets) > 1
+    buckets = optimizer._exchange._buckets
+    assert len(buckets) > 1
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    for bucket in buckets:
+        first, *others = (names[one] for one in bucket.places)
+        assert bucket.name.endswith(f" and {len(others)} more)" if others else f" ({first})"), bucket.name
 
 
 @needs.cpu_scaler
