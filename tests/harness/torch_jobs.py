@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 
-from harness import processes, programs, torch_environment
+from harness import processes, programs, running, torch_environment
 
 PACKAGE = programs.SOURCE / "python"
 WITH_HOROVODS_NAMES = f"{PACKAGE}:{PACKAGE / 'horovod-compat'}"  # for PYTHONPATH
@@ -72,6 +72,12 @@ def _start_warm_python(directory, owner):
 def directory_with_warm_python():
     """For PATH: its `python` is that one."""
     return pathlib.Path(_warm_python()[-1]).parent
+
+
+def start(options, words, home, **more):
+    """hvrun with these options and a Python program, which has just begun."""
+    argv = [str(programs.hvrun()), *options, str(torch_environment.interpreter()), *words]
+    return running.Running(argv, env=environment(home, **more), cwd=os.fspath(home))
 
 
 def run(options, words, home, timeout=300, warm=False, **more):
