@@ -131,8 +131,9 @@ std::string RankSocket::why_refused(const rendezvous::Join& request) const {
   if (!rendezvous_.is_local(request.rank))
     return "rank " + std::to_string(request.rank) + " does not run on this host";
   for (const auto& [fd, other] : clients_) {
+    // A rank that has joined anew is in a later epoch than a worker expects.
     if (!other->has_joined || other->has_left || other->rank != request.rank ||
-        other->epoch != request.epoch)
+        other->epoch < request.epoch)
       continue;
     // The socket of an ended process stays open in its forked children.
     if (::kill(other->pid, 0) == 0)

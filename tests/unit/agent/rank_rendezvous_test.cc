@@ -170,6 +170,15 @@ TEST_CASE("a local rank's death is reported to the others at once, and to those 
   CHECK(job.client.finish(0) == 0);
 }
 
+TEST_CASE("a worker is refused also after its rank has joined anew") {
+  MeetingJob job(1);
+  RawRank rank(job.socket), worker(job.socket);
+  rank.join(0, 1);
+  rank.expect<rendezvous::Welcome>();
+  worker.join(0, 0);
+  CHECK(worker.expect<rendezvous::Refused>().reason.find("this is a worker of rank 0, ") == 0);
+}
+
 TEST_CASE("clients that break the protocol are dropped, the others do not notice") {
   MeetingJob job(1);
   RawRank good(job.socket);
