@@ -72,7 +72,8 @@ def with_gpus(folder):
 
 def test_nccl_of_the_system_with_its_path(tmp_path):
     assert look("nccl", tmp_path, LD_LIBRARY_PATH=f"{with_gpus(tmp_path)}:{NCCL.parent}") == f"  --  NCCL         2.28.3 at {NCCL}\n"
-    assert f"2.28.3 at {NCCL} is there, but no NVIDIA driver" in look("nccl", tmp_path, LD_LIBRARY_PATH=str(NCCL.parent))
+    assert look("nccl", tmp_path, LD_LIBRARY_PATH=str(NCCL.parent)) == "  --  NCCL         not needed: only GPUs use it\n"
+    assert f"2.28.3 at {NCCL} is there, but no NVIDIA driver" in look("nccl", tmp_path, HVRUN_NCCL=str(NCCL))
 
 
 def test_nccl_is_the_one_that_is_stated(tmp_path):
