@@ -180,7 +180,8 @@ bool Agent::set_up(const wire::SetupRequest& setup) {
   heartbeat_.set_timeout(bounded_seconds(setup.lost_after_s));
   if (setup.sweep) {
     advance(AgentEvent::kSweepBegun);
-    sweeper_.emplace(setup.job_id, std::set<pid_t>{::getpid(), ::getppid()}, *setup.sweep);
+    sweeper_.emplace(setup.job_id, setup.host_id, std::set<pid_t>{::getpid(), ::getppid()},
+                     *setup.sweep);
     sweep();
     return true;
   }
@@ -203,6 +204,8 @@ bool Agent::launch(wire::Launch launch) {
     return true;
   }
   services_.mpi.wiring().start_pmi(ranks_.launch(), host_.request.job_id);
+  host_.python_start.create(host_.request);
+  board_.write_python_directory(host_.python_start.directory());
   advance(AgentEvent::kProgramsFound);
   link_.send(wire::Ready{});
   return true;
@@ -215,6 +218,7 @@ void Agent::go() {
   ranks_.start(
       host_.cgroup.directory(),
       [this](std::uint32_t rank, RankEnvironment* environment, UniqueFd* passed) {
+        host_.python_start.add_to(environment);
         return services_.mpi.wiring().prepare(rank, environment, passed);
       },
       [this] { leave_if_done(); }, [this](const Status& status) { finish_start(status); });
@@ -393,6 +397,7 @@ void Agent::leave_if_done() {
   }
   host_.cgroup.remove();  // stuck processes keep their cgroup
   services_.mpi.wiring().close();
+  host_.python_start.remove();
   if (is_first && leave_reason_ != LeaveReason::kGuardLost) {
     link_.send(sweeper_ ? wire::Empty{sweeper_->stuck(), sweeper_->may_remain()}
                         : wire::Empty{ending_.stuck()});

@@ -14,6 +14,7 @@
 namespace hv::launcher {
 namespace {
 
+constexpr const char* kParents[] = {"/dev/shm", "/tmp"};
 constexpr unsigned kExecutable = 0x10;  // MFD_EXEC, for kernels (6.3 on) that can forbid others
 
 }  // namespace
@@ -38,13 +39,32 @@ std::string path_in_memory(const UniqueFd& file) {
 }
 
 Status PrivateDirectory::create() {
-  for (const char* parent : {"/dev/shm", "/tmp"}) {
+  for (const char* parent : kParents) {
     std::string path = std::string(parent) + "/hvrun-XXXXXX";
     if (::mkdtemp(path.data()) == nullptr) continue;  // which makes it 0700
     path_ = std::move(path);
     return Status::success();
   }
   return system_status("make a folder in /dev/shm or /tmp", errno);
+}
+
+Status PrivateDirectory::create_named(const std::string& name) {
+  for (const char* parent : kParents) {
+    std::string path = std::string(parent) + "/" + name;
+    if (::mkdir(path.c_str(), 0700) != 0) continue;
+    path_ = std::move(path);
+    return Status::success();
+  }
+  return system_status("make a folder in /dev/shm or /tmp", errno);
+}
+
+void PrivateDirectory::remove_named(const std::string& name) {
+  for (const char* parent : kParents) {
+    const std::string path = std::string(parent) + "/" + name;
+    struct stat found {};
+    const bool is_ours = ::lstat(path.c_str(), &found) == 0 && found.st_uid == ::geteuid();
+    if (is_ours && S_ISDIR(found.st_mode)) remove_tree(path);
+  }
 }
 
 void PrivateDirectory::remove_tree(const std::string& path) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "src/base/status.h"
 #include "src/base/unique_fd.h"
@@ -20,12 +21,17 @@ class PrivateDirectory {
   // Removes the directory with its contents.
   ~PrivateDirectory() { remove_tree(path_); }
 
-  // In memory (/dev/shm), else in /tmp. Call once.
+  // In memory (/dev/shm), else in /tmp, under a name that nobody can guess. Call once.
   Status create();
+  // The same under this name, which a second agent can find. Fails where something has the name.
+  Status create_named(const std::string& name);
   const std::string& path() const { return path_; }  // empty: there is none
+  void remove() { remove_tree(std::exchange(path_, {})); }
 
   // Follows no links. Does nothing for "".
   static void remove_tree(const std::string& path);
+  // Removes what an agent of this user has made by create_named().
+  static void remove_named(const std::string& name);
 
  private:
   std::string path_;

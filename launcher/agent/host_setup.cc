@@ -39,9 +39,10 @@ wire::SetupReply HostSetup::reply() const {
 std::optional<wire::Problem> set_up_host(EventLoop& loop, const wire::SetupRequest& request,
                                          RankSocketCallbacks callbacks, HostSetup* setup) {
   setup->request = request;
-  setup->socket = std::make_unique<RankSocket>(
-      loop, request.key, std::move(callbacks),
-      StallLimits{bounded_seconds(request.stall_s), bounded_seconds(request.stall_end_s)});
+  setup->socket =
+      std::make_unique<RankSocket>(loop, request.key, std::move(callbacks),
+                                   StallLimits{bounded_seconds(request.stalls.warning_s),
+                                               bounded_seconds(request.stalls.end_s)});
   if (const Status status = setup->socket->listen(request.job_id, request.host_id); !status.ok()) {
     return wire::Problem{status.message, "check that /tmp can be written there"};
   }

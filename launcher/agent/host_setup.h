@@ -1,5 +1,5 @@
 // HostSetup: what an agent has prepared on its host for one job: the ranks' socket, the master
-// port, the probe listener, the cgroup.
+// port, the probe listener, the cgroup, what Python programs begin with.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,6 +11,7 @@
 #include "launcher/agent/event_loop.h"
 #include "launcher/agent/machine_mark.h"
 #include "launcher/agent/probe_listener.h"
+#include "launcher/agent/ranks/python_start.h"
 #include "launcher/agent/rendezvous/rank_socket.h"
 #include "src/base/unique_fd.h"
 #include "src/wire/messages.h"
@@ -26,6 +27,7 @@ struct HostSetup {
   JobCgroup cgroup;
   MachineMark mark;
   std::optional<std::uint32_t> first_here;  // MachineMark::claim
+  PythonStart python_start;
 
   wire::SetupReply reply() const;
 };

@@ -14,9 +14,10 @@ std::optional<wire::Problem> RankConnections::set_up(EventLoop& loop,
   RankSocketCallbacks callbacks{[this](wire::FenceIn fence) { link_.send(fence); },
                                 [this](const wire::RankLost& lost) { link_.send(lost); },
                                 [this](const wire::FenceStalled& stall) { link_.send(stall); },
-                                [this](const wire::TensorStalled& stall) { link_.send(stall); }};
+                                [this](const wire::TensorStalled& stall) { link_.send(stall); },
+                                [this](const wire::CallStalled& stall) { link_.send(stall); }};
   if (auto problem = set_up_host(loop, setup, std::move(callbacks), &host_)) return problem;
-  mpi_.limit_waits({bounded_seconds(setup.stall_s), bounded_seconds(setup.stall_end_s)});
+  mpi_.limit_waits({bounded_seconds(setup.stalls.warning_s), bounded_seconds(setup.stalls.end_s)});
   return std::nullopt;
 }
 

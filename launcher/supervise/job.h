@@ -86,6 +86,9 @@ struct RankKnobs {
   std::string interfaces{};  // HVRUN_INTERFACES
   Duration stall_limit{};    // ranks that wait longer for the others are reported; 0: never
   Duration stall_end{};      // ranks that wait longer for the others end the job; 0: never
+  // The same of a call of torch.distributed, which has a time limit of its own. Only where the user
+  // has set HVRUN_STALL_SHUTDOWN_SECONDS.
+  Duration call_end{};
 };
 
 // launching -> ranks may run -> ending; a launch that fails ends at once.

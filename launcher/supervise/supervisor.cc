@@ -68,9 +68,11 @@ SpawnOptions spawn_options(const JobSpec& spec, const HostList& list,
 RankKnobs rank_knobs(const CommonEnvironment& ranks) {
   check_knobs_of_ranks(ranks);
   const KnobReader knobs(runtime_knobs(), ranks.variables.as_environment());
+  const Duration end = bounded_seconds(knobs.seconds("HVRUN_STALL_SHUTDOWN_SECONDS"));
+  const bool is_default = knobs.value("HVRUN_STALL_SHUTDOWN_SECONDS").origin == "default";
   return {knobs.text("HVRUN_PORT_RANGE"), knobs.text("HVRUN_INTERFACES"),
-          bounded_seconds(knobs.seconds("HVRUN_STALL_SECONDS")),
-          bounded_seconds(knobs.seconds("HVRUN_STALL_SHUTDOWN_SECONDS"))};
+          bounded_seconds(knobs.seconds("HVRUN_STALL_SECONDS")), end,
+          is_default ? Duration::zero() : end};
 }
 
 // HV_LOG's lines become events of the attempt that runs. From any thread.

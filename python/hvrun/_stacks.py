@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where this process stands, for hvrun to ask: at SIGQUIT, --timeout and stalls it wants every rank's Python stack.
 
-src/contract/contract.h says the same of the signal and the file's name.
+src/contract/contract.h says the same of the signal and the file's name. Every Python program of a rank runs this module when it
+starts (python/rank_start), and the package when it is imported: for programs that left that out.
 """
 
 import os
@@ -15,7 +16,7 @@ _kept = None  # the file's descriptor
 def offer():
     """Has every thread's stack written into a memory file when SIGNAL comes. A program's own handler of it stays.
 
-    A convenience of the package's import: whatever this system lacks for it, the program runs as it would without.
+    A convenience: whatever this system lacks for it, the program runs as it would without.
     """
     global _kept
     if _kept is not None or _is_taken():

@@ -75,8 +75,8 @@ bool is_contract_name(std::string_view name);
 
 // How the agent reads the Python stacks of a rank; python/hvrun/_stacks.py has the same values. On
 // this signal Python's faulthandler writes every thread's stack into a memory file of this name,
-// which the package hvrun has opened. Forked children share both, so the agent asks one process
-// after the other.
+// which the program has opened at its start (python/rank_start), or the package hvrun. Forked
+// children share both, so the agent asks one process after the other.
 // The signal is glibc's SIGRTMIN + 14, by its number: C libraries differ in SIGRTMIN, and agent and
 // Python may use different ones.
 inline constexpr int kStacksSignal = 48;

@@ -13,7 +13,8 @@
 //   5. -x of the rank's program
 //   6. the contract; the rank's Slurm variables, unless -x for all ranks names them; variables of
 //      its placement, such as its GPUs, unless hvrun's environment or -x has them
-//   7. what MPI needs, where hvrun wires it; rank 0's HVRUN_RESULT_FD, with --result-fd
+//   7. what MPI needs, where hvrun wires it; rank 0's HVRUN_RESULT_FD, with --result-fd; the
+//      directory in front of PYTHONPATH (launcher/agent/ranks/python_start.h)
 //
 // Some variables are defaults, set only where a name has no value yet: PYTHONUNBUFFERED,
 // HVRUN_STRAGGLER_SECONDS with --verbose (where it is empty, too), some of MPI's.

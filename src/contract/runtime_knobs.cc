@@ -85,6 +85,8 @@ std::vector<Knob> other_knobs() {
        "Interfaces and subnets that ranks of other hosts reach this one by; unset: all.", "", "", 0,
        INT64_MAX, "", 0, is_interface_list,
        "a list of interfaces and subnets such as eth0,ib*,10.1.0.0/16 or ^docker0,lo"},
+      {"HVRUN_PYTHON_START", KnobType::kBool, "1",
+       "Python programs offer hvrun their stacks and report waits in torch.distributed."},
       {"HVRUN_STREAMS", KnobType::kInteger, "1",
        "TCP connections between two ranks of different hosts.", "", "", 1, 16},
       {"HVRUN_PEER_TIMEOUT", KnobType::kSeconds, "15",

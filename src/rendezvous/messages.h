@@ -12,6 +12,7 @@
 //   -> Steps                       how its training goes, in all so far; the newest counts
 //   -> Stalled                     it has warned of a tensor that waits for others
 //   -> Goodbye                     this rank leaves in order: its end is no loss
+//   -> Waits                       instead of Join, alone on its connection: by python/rank_start
 //   <- Event, Silence              at any time after Welcome, also between a Get and its Value
 // Frames as in wire/frame.h: u32 length of the rest, u8 type, payload.
 #pragma once
@@ -39,7 +40,8 @@ enum class Type : std::uint8_t {
   kLost,
   kGoodbye,
   kSteps,
-  kStalled,  // rank to agent
+  kStalled,
+  kWaits,  // rank to agent
   kWelcome = 65,
   kRefused,
   kFenceDone,
@@ -112,6 +114,12 @@ struct Stalled {
   static constexpr Type kType = Type::kStalled;
   wire::TensorStall stall;
   void fields(auto& a) { a(stall); }
+};
+struct Waits {
+  static constexpr Type kType = Type::kWaits;
+  std::uint32_t rank = 0;
+  wire::CallStall stall;
+  void fields(auto& a) { a(rank, stall); }
 };
 struct Goodbye {
   static constexpr Type kType = Type::kGoodbye;

@@ -56,6 +56,7 @@ constexpr struct {
     {Type::kStackRequest, "StackRequest"},
     {Type::kStackReply, "StackReply"},
     {Type::kTensorStalled, "TensorStalled"},
+    {Type::kCallStalled, "CallStalled"},
     {Type::kStepsRequest, "StepsRequest"},
     {Type::kStepsReply, "StepsReply"},
     {Type::kGraceAfterSignal, "GraceAfterSignal"},

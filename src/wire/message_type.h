@@ -56,6 +56,7 @@ enum class Type : std::uint8_t {
   kStepsRequest,
   kStepsReply,
   kGraceAfterSignal,
+  kCallStalled,  // stacks.h
 };
 
 // "Hello"; "message type 200" for what is none.

@@ -21,7 +21,8 @@
 //   <- Output, Result, Exited, Signal, FenceIn, RankLost, Note ...
 //                              -> Credit, Signal, WindowSize, Pause, Stdin, FenceOut, RankDied ...
 //   <- SilenceNoted                -> Silence, before and after a Pause
-//   <- StackReply, TensorStalled   -> StackRequest: the ranks' stacks (stacks.h)
+//   <- StackReply, TensorStalled, CallStalled
+//                              -> StackRequest: the ranks' stacks (stacks.h)
 //   <- QueryReply                  -> Query, while hvrun searches for the cause of a failure
 //   <- StepsReply                  -> StepsRequest, before job.json of a running job is renewed
 //   <- Problem                     at any time, instead of any reply: someone on the host ends the
@@ -113,6 +114,14 @@ struct LostAgent {
   void fields(auto& a) { a(agent, guard, cgroup, had_cgroup_of_job); }
 };
 
+// After how many seconds waits of ranks for others are reported, and end the job. 0: never.
+struct StallTimes {
+  double warning_s = 60;  // a fence, a call of torch.distributed
+  double end_s = 0;       // a fence
+  double call_end_s = 0;  // a call of torch.distributed
+  void fields(auto& a) { a(warning_s, end_s, call_end_s); }
+};
+
 struct SetupRequest {
   static constexpr Type kType = Type::kSetupRequest;
   static constexpr bool kIsSecret = true;
@@ -122,18 +131,17 @@ struct SetupRequest {
   double lost_after_s = 15;
   double grace_s = 0;
   double grace_after_signal_s = 0;  // where the agent itself gets SIGTERM
-  double stall_s = 60;              // report a fence that waits this long; 0: never
-  double stall_end_s = 0;           // end the job if a fence waits this long; 0: never
-  bool hold_port = false;           // reserve a master port (host of rank 0)
-  std::int32_t master_port = 0;     // requested; 0: any free port
-  bool release_port = false;  // release the port right before the ranks start (--no-hold-port)
-  std::string port_range;     // for a free master port and the probe port; "": any
-  bool probe = false;         // listen for the other agents' probes
+  StallTimes stalls{};
+  bool hold_port = false;        // reserve a master port (host of rank 0)
+  std::int32_t master_port = 0;  // requested; 0: any free port
+  bool release_port = false;     // release the port right before the ranks start (--no-hold-port)
+  std::string port_range;        // for a free master port and the probe port; "": any
+  bool probe = false;            // listen for the other agents' probes
   std::optional<LostAgent> sweep{};  // only kill leftovers of that one, then send Empty
   bool slurm_signals_ranks = false;  // Slurm signals all processes of a step, not only its tasks
   void fields(auto& a) {
-    a(job_id, key, host_id, lost_after_s, grace_s, grace_after_signal_s, stall_s, stall_end_s,
-      hold_port, master_port, release_port, port_range, probe, sweep, slurm_signals_ranks);
+    a(job_id, key, host_id, lost_after_s, grace_s, grace_after_signal_s, stalls, hold_port,
+      master_port, release_port, port_range, probe, sweep, slurm_signals_ranks);
   }
 };
 
@@ -469,13 +477,13 @@ struct FenceOut {
     return bytes;
   }
 };
-// Ranks of this host have waited in a Meeting for SetupRequest's stall_s, twice as long and so on;
-// or for its stall_end_s, sent once. Time in which ranks may miss heartbeats (Silence) does not
+// Ranks of this host have waited in a Meeting for StallTimes's warning_s, twice as long and so on;
+// or for its end_s, sent once. Time in which ranks may miss heartbeats (Silence) does not
 // count; waits before it do.
 struct FenceStalled {
   static constexpr Type kType = Type::kFenceStalled;
   double waited_s = 0;
-  bool is_too_long = false;  // stall_end_s has passed
+  bool is_too_long = false;  // StallTimes's end_s has passed
   Meeting meeting = Meeting::kHvrunInit;
   void fields(auto& a) { a(waited_s, is_too_long, meeting); }
 };

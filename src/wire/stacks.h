@@ -15,6 +15,7 @@ constexpr std::size_t kMaxStackBytes = 64 << 10;    // of one process, of each k
 constexpr std::size_t kMaxStacksBytes = 16u << 20;  // of a reply's texts
 constexpr std::size_t kMaxStalledRanks = 64;        // that a message names
 constexpr std::size_t kMaxStalledName = 200;
+constexpr std::size_t kMaxCallText = 200;
 
 // Of ranks that run; a later request ends an earlier one, which is answered with what there is.
 struct StackRequest {
@@ -59,6 +60,25 @@ struct TensorStalled {
   static constexpr Type kType = Type::kTensorStalled;
   std::uint32_t by = 0;
   TensorStall stall;
+  void fields(auto& a) { a(by, stall); }
+};
+
+// A rank waits in a call of torch.distributed. Repeated while it waits, so that the waits of other
+// ranks that have begun meanwhile are known to belong to the same stall.
+struct CallStall {
+  double waited_s = 0;
+  bool is_too_long = false;  // StallTimes's call_end_s has passed
+  std::string call;          // "torch.distributed.all_reduce"
+  std::string place;         // "train.py:12", of the program; may be empty
+  bool is_plausible() const {
+    return waited_s >= 0 && call.size() <= kMaxCallText && place.size() <= kMaxCallText;
+  }
+  void fields(auto& a) { a(waited_s, is_too_long, call, place); }
+};
+struct CallStalled {
+  static constexpr Type kType = Type::kCallStalled;
+  std::uint32_t by = 0;
+  CallStall stall;
   void fields(auto& a) { a(by, stall); }
 };
 

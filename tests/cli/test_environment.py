@@ -169,11 +169,12 @@ def test_a_program_that_cannot_run_is_an_error_naming_it_and_the_host(hvrun, pro
     assert (f" in {os.getcwd()}: ".encode() in result.stderr) == program.startswith(".")
 
 
-def test_a_rank_sees_exactly_three_descriptors(hvrun):
-    result = run(hvrun, "-np", "2", "/usr/bin/python3", "-c",
+@pytest.mark.parametrize("has_start", [0, 1])
+def test_a_rank_sees_exactly_three_descriptors(hvrun, has_start):
+    result = run(hvrun, "-np", "2", "-x", f"HVRUN_PYTHON_START={has_start}", "/usr/bin/python3", "-c",
                  "import os; print(sorted(os.listdir('/proc/self/fd'), key=int)[:3], len(os.listdir('/proc/self/fd')))")
-    # listdir itself holds one more while it looks.
-    assert lines_by_rank(result.stdout) == {rank: [b"['0', '1', '2'] 4"] for rank in (0, 1)}
+    # listdir itself holds one more while it looks, and a Python program the memory file for its stacks.
+    assert lines_by_rank(result.stdout) == {rank: [f"['0', '1', '2'] {4 + has_start}".encode()] for rank in (0, 1)}
 
 
 def test_descriptors_of_hvrun_do_not_leak_into_ranks(hvrun):

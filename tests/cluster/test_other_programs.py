@@ -5,7 +5,7 @@ import pytest
 
 from harness import torch_environment
 from harness.cluster import HostPlan
-from harness.jobs import lines_of, on
+from harness.jobs import TIMEOUT, lines_of, on
 from harness.programs import SOURCE
 
 pytestmark = pytest.mark.usefixtures("hvrun")
@@ -27,6 +27,38 @@ def test_pytorch_ddp_over_gloo(make_cluster, torch_python, ranks_per_host):
     size = 3 * ranks_per_host
     said = [line.split(",")[0] for line in lines_of(result)]
     assert (result.code, said) == (0, [f"rank {rank} of {size}: as one process alone" for rank in range(size)]), str(result)
+
+
+STALLING = """
+import os, threading
+import torch
+import torch.distributed as dist
+def elsewhere():
+    threading.Event().wait()
+dist.init_process_group("gloo")
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
+loss = model(torch.ones(1, 2)).sum()
+if dist.get_rank() == 1:
+    elsewhere()
+if os.environ["CALL"] == "all_reduce":
+    dist.all_reduce(torch.ones(1))
+loss.backward()
+"""
+
+
+@pytest.mark.one_of("call")
+@pytest.mark.parametrize("call", ["all_reduce", "backward"])
+def test_a_rank_that_waits_for_gloo_is_told_with_where_the_others_stand(make_cluster, torch_python, call):
+    cluster = make_cluster(NODES[:2], visible=[torch_environment.FOLDER, SOURCE])
+    (cluster.shared / "stall.py").write_text(STALLING)
+    limits = ["-x", f"CALL={call}", "-x", "HVRUN_STALL_SECONDS=1", "-x", "HVRUN_STALL_SHUTDOWN_SECONDS=3"]
+    result = cluster.run([*on(*NODES[:2]), *limits, str(torch_python), str(cluster.shared / "stall.py")], timeout=120)
+    name, line = {"all_reduce": ("torch.distributed.all_reduce", 13), "backward": ("backward", 14)}[call]
+    place = f" in {name} ({cluster.shared}/stall.py:{line})"
+    assert result.code == TIMEOUT and place + "; where the ranks stand:" in result.err, str(result)
+    told, _, end = result.err.partition("hvrun: error: ")
+    assert "stall.py:11 in <module>\n" in told and "stall.py:6 in elsewhere\n" in told, str(result)
+    assert place + ": the job ends (HVRUN_STALL_SHUTDOWN_SECONDS)" in end, str(result)
 
 
 def test_a_program_with_its_own_sockets(cluster):

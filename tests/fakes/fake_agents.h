@@ -44,6 +44,10 @@ class FakeAgent {
   };
   std::function<void(const Frame&)> on_wiring = [this](const Frame&) { send(wire::WiringReply{}); };
   std::function<void()> on_steps_request = [] {};
+  std::function<void(const wire::StackRequest&)> on_stack_request =
+      [this](const wire::StackRequest& request) {
+        send(wire::StackReply{request.number, {}});
+      };
   bool ended = false;   // End has come
   double grace_s = -1;  // that of the first
   bool answers_pings = true;
@@ -169,7 +173,7 @@ inline void FakeAgent::receive(const Frame& frame) {
       if (grace_s < 0) grace_s = decoded<wire::End>(frame).grace_s;
       return on_end();
     case Type::kStackRequest:
-      return send(wire::StackReply{decoded<wire::StackRequest>(frame).number, {}});
+      return on_stack_request(decoded<wire::StackRequest>(frame));
     case Type::kStepsRequest:
       return on_steps_request();
     case Type::kQuery:

@@ -92,6 +92,7 @@ class RunningJob {
             [](const std::string& text) { HV_CHECK(text.size() < 10000, "few words"); },
             [](const wire::FenceStalled&) {},
             [](const wire::TensorStalled& told) { HV_CHECK(told.by < 2, "a rank of that host"); },
+            [](const wire::CallStalled& told) { HV_CHECK(told.by < 2, "a rank of that host"); },
             [] {}};
   }
   // Two of each, so that answers may come.
@@ -143,8 +144,9 @@ std::vector<std::string> seeds() {
       encode_frame_of(QueryReply{1, {0}, {1}, {1}, {60, 0, 60}, {0}, {1}}) +
       encode_frame_of(StepsReply{{{0, {100, 5000, 500, 1500, 100}}}}) +
       encode_frame_of(Result{false, "r"}) + encode_frame_of(Credit{0, 4096}) +
-      encode_frame_of(FenceStalled{60, true}) + encode_frame_of(MpiBegun{kPmiEpoch}) +
-      encode_frame_of(MpiBegun{kPmixEpoch});
+      encode_frame_of(FenceStalled{60, true}) +
+      encode_frame_of(CallStalled{0, {61, false, "c", "p"}}) +
+      encode_frame_of(MpiBegun{kPmiEpoch}) + encode_frame_of(MpiBegun{kPmixEpoch});
   const std::string end =
       encode_frame_of(Exited{0, false, 1, false, false, 5, false}) +
       encode_frame_of(Exited{1,

@@ -50,7 +50,9 @@ std::vector<std::string> short_seeds() {
           seed(0, wire::StepsReply{{{0, {100, 5000, 500, 1500, 100}}}}),
           seed(0, wire::StackRequest{1, {0, 1}, 5}),
           seed(0, wire::StackReply{1, {{0, 12, "p", "s", "python", "native", "problem"}}}),
-          seed(0, wire::TensorStalled{0, {61, {1, 2}, 0, "w"}})};
+          seed(0, wire::TensorStalled{0, {61, {1, 2}, 0, "w"}}),
+          seed(1, rendezvous::Waits{1, {61, true, "c", "p"}}),
+          seed(0, wire::CallStalled{1, {61, true, "c", "p"}})};
 }
 
 }  // namespace
@@ -132,14 +134,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                Signal, WindowSize, Pause, Stdin, End, Empty, Query, QueryReply, StepsRequest,
                GraceAfterSignal, StepsReply, FenceIn, FenceOut, RankLost, RankDied, Ping, Pong,
                Note, FenceStalled, Silence, SilenceNoted, WiringRequest, WiringReply, MpiMissed,
-               MpiBegun, StackRequest, StackReply, TensorStalled>(type, payload);
+               MpiBegun, StackRequest, StackReply, TensorStalled, CallStalled>(type, payload);
   } else if (family == 2) {
     using namespace hv::wire;
     check_each<PmixJob, PmixReady, PmixClient, PmixFence>(type, payload);
   } else {
     using namespace hv::rendezvous;
     check_each<Join, Welcome, Refused, Put, Fence, FenceDone, Get, Value, Lost, Goodbye, Event,
-               Silence, Steps, Stalled>(type, payload);
+               Silence, Steps, Stalled, Waits>(type, payload);
   }
   return 0;
 }

@@ -27,6 +27,9 @@ class Host {
                  [](const wire::RankLost&) {}, [](const wire::FenceStalled&) {},
                  [](const wire::TensorStalled& stalled) {
                    HV_CHECK(stalled.stall.is_plausible(), "nothing that cannot be is passed on");
+                 },
+                 [](const wire::CallStalled& stalled) {
+                   HV_CHECK(stalled.by < 2 && stalled.stall.is_plausible(), "the same");
                  }}) {
     static const std::string job = "fuzz-" + std::to_string(::getpid());
     HV_CHECK(socket_.listen(job, 0).ok(), "it listens");
@@ -107,6 +110,7 @@ std::vector<std::string> seeds() {
           both + said(0, Steps{{20, 90, 40, 30, 20}}) + said(1, Steps{{1, 2, 3, 4, 5}}) + "\x04" +
               piece(std::string(1, '\0')) + "\x04" + piece("\x01"),
           both + said(0, Stalled{{61, {1}, 0, "w"}}) + said(1, Stalled{{-1, {}, 0, ""}}),
+          said(0, Waits{1, {61, false, "c", "p"}}) + said(1, Waits{2, {61, false, "c", "p"}}),
           both + fence + "\x03" + piece(encode(wire::FenceOut{0, 1, {{1, "a", "b"}}}))};
 }
 

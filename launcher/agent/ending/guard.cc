@@ -70,7 +70,8 @@ void end_everything(const GuardBoard& board) {
       reap(-1, &nothing_left);
     }
   }
-  PrivateDirectory::remove_tree(board.directory());
+  PrivateDirectory::remove_tree(board.mpi_directory());
+  PrivateDirectory::remove_tree(board.python_directory());
   for (int pass = 0; pass < kPassesForCgroup && !cgroup.remove(); ++pass) pause_for_pass();
 }
 
@@ -107,7 +108,7 @@ struct GuardBoard::Text {
 };
 
 struct GuardBoard::Page {
-  Text cgroup, directory;
+  Text cgroup, mpi, python;
 };
 
 GuardBoard::GuardBoard() {
@@ -121,11 +122,15 @@ void GuardBoard::write_cgroup(const std::string& directory) { page_->cgroup.writ
 
 std::string GuardBoard::cgroup() const { return page_->cgroup.read(); }
 
-void GuardBoard::write_directory(const std::string& directory) {
-  page_->directory.write(directory);
+void GuardBoard::write_mpi_directory(const std::string& directory) { page_->mpi.write(directory); }
+
+std::string GuardBoard::mpi_directory() const { return page_->mpi.read(); }
+
+void GuardBoard::write_python_directory(const std::string& directory) {
+  page_->python.write(directory);
 }
 
-std::string GuardBoard::directory() const { return page_->directory.read(); }
+std::string GuardBoard::python_directory() const { return page_->python.read(); }
 
 UniqueFd split_off_guard(int argc, char** argv, GuardBoard* board) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);

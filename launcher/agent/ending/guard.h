@@ -24,9 +24,11 @@ class GuardBoard {
   GuardBoard();  // before the fork
   void write_cgroup(const std::string& directory);
   std::string cgroup() const;
-  // A directory of the job that the guard removes if the agent is killed.
-  void write_directory(const std::string& directory);
-  std::string directory() const;
+  // Directories of the job that the guard removes if the agent is killed.
+  void write_mpi_directory(const std::string& directory);
+  std::string mpi_directory() const;
+  void write_python_directory(const std::string& directory);
+  std::string python_directory() const;
 
  private:
   struct Text;

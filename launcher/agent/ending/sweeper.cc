@@ -12,6 +12,7 @@
 
 #include "launcher/agent/ending/descendant_hunt.h"
 #include "launcher/agent/ending/job_cgroup.h"
+#include "launcher/agent/ranks/python_start.h"
 #include "launcher/facts/read_file.h"
 
 namespace hv::launcher {
@@ -72,8 +73,10 @@ std::vector<ProcessEntry> orphans_since(const std::vector<ProcessEntry>& all,
   return orphans;
 }
 
-Sweeper::Sweeper(std::string job_id, std::set<pid_t> spared, wire::LostAgent lost)
+Sweeper::Sweeper(std::string job_id, std::uint32_t host_id, std::set<pid_t> spared,
+                 wire::LostAgent lost)
     : job_id_(std::move(job_id)),
+      host_id_(host_id),
       entry_("HVRUN_JOB_ID=" + job_id_),
       spared_(std::move(spared)),
       lost_(std::move(lost)),
@@ -134,6 +137,7 @@ bool Sweeper::step() {
   // Waits for a stuck process for a while, and for a cgroup, which becomes empty a little after its
   // last process has ended.
   is_over_ = (groups_gone && stuck_.empty()) || now() - begun_ >= DescendantHunt::kPatience;
+  if (is_over_) remove_python_directory(job_id_, host_id_);
   return is_over_;
 }
 

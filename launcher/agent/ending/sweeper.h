@@ -1,5 +1,6 @@
 // Sweeper: ends what a lost agent left on this host: that agent itself, should it stand still, its
-// guard, and every process of this user whose environment names the job.
+// guard, and every process of this user whose environment names the job; removes the directory of
+// PythonStart.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -28,7 +29,7 @@ std::vector<ProcessEntry> orphans_since(const std::vector<ProcessEntry>& all,
 class Sweeper {
  public:
   // spared: pids that are never ended, whatever their environment says: this agent and its guard.
-  Sweeper(std::string job_id, std::set<pid_t> spared, wire::LostAgent lost);
+  Sweeper(std::string job_id, std::uint32_t host_id, std::set<pid_t> spared, wire::LostAgent lost);
 
   // One pass of SIGKILL; call every few milliseconds. True: the pass has found no process that
   // could still end.
@@ -45,6 +46,7 @@ class Sweeper {
   bool is_lost_agent(const ProcessEntry& process) const;
 
   std::string job_id_;
+  std::uint32_t host_id_;
   std::string entry_;  // "HVRUN_JOB_ID=..."
   std::set<pid_t> spared_;
   wire::LostAgent lost_;

@@ -28,7 +28,7 @@ Handled MpiService::handle(const Frame& frame) {
 void MpiService::start(const wire::WiringRequest& request) {
   wiring_.start_pmix(agent_.environment, request,
                      [this](const wire::WiringReply& reply) { agent_.link.send(reply); });
-  board_.write_directory(wiring_.directory());
+  board_.write_mpi_directory(wiring_.directory());
 }
 
 }  // namespace hv::launcher

@@ -26,8 +26,8 @@ namespace hv::launcher {
 
 class RankRun {
  public:
-  // Adds what a rank needs to reach the others, right before it is started. passed: a descriptor
-  // that the rank inherits for that, if any.
+  // Adds what a rank needs to reach the others and hvrun, right before it is started. passed: a
+  // descriptor that the rank inherits for that, if any.
   using AddConnections =
       std::function<Status(std::uint32_t rank, RankEnvironment* environment, UniqueFd* passed)>;
 

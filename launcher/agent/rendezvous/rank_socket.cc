@@ -80,9 +80,23 @@ bool RankSocket::receive(Client& client) {
 
 bool RankSocket::handle(Client& client, const Frame& frame) {
   if (client.has_joined) return !client.has_left && handle_joined(client, frame);
-  if (frame.type != static_cast<std::uint8_t>(Type::kJoin)) return false;
-  return handle_message<rendezvous::Join>(
-      frame, [&](const rendezvous::Join& request) { join(client, request); });
+  return handle_first(client, frame);
+}
+
+bool RankSocket::handle_first(Client& client, const Frame& frame) {
+  switch (static_cast<Type>(frame.type)) {
+    case Type::kJoin:
+      return handle_message<rendezvous::Join>(
+          frame, [&](const rendezvous::Join& request) { join(client, request); });
+    case Type::kWaits:
+      return handle_message<rendezvous::Waits>(frame, [&](const rendezvous::Waits& waits) {
+        if (!rendezvous_.is_local(waits.rank) || !waits.stall.is_plausible()) return false;
+        callbacks_.on_call_stall({waits.rank, waits.stall});
+        return true;
+      });
+    default:
+      return false;
+  }
 }
 
 bool RankSocket::handle_joined(Client& client, const Frame& frame) {

@@ -33,6 +33,7 @@ struct RankSocketCallbacks {
   std::function<void(const wire::RankLost&)> on_lost;
   std::function<void(const wire::FenceStalled&)> on_stall;
   std::function<void(const wire::TensorStalled&)> on_tensor_stall;
+  std::function<void(const wire::CallStalled&)> on_call_stall;
 };
 
 // How a rank stood in the job when it ended.
@@ -89,6 +90,7 @@ class RankSocket {
   bool receive(Client& client);
   // False: a protocol error; the caller drops the client.
   bool handle(Client& client, const Frame& frame);
+  bool handle_first(Client& client, const Frame& frame);
   bool handle_joined(Client& client, const Frame& frame);
   void join(Client& client, const rendezvous::Join& request);
   std::string why_refused(const rendezvous::Join& request) const;

@@ -29,6 +29,7 @@ EventDispatch::EventDispatch(Job& job, JobEvents& events, OutputFlow& output, In
            [&console](const std::string& text) { console.say(text); },
            [&absence](const wire::FenceStalled& stall) { absence.fence_stalled(stall); },
            [&inquiry](const wire::TensorStalled& stall) { inquiry.add_tensor_stall(stall); },
+           [&inquiry](const wire::CallStalled& stall) { inquiry.add_call_stall(stall); },
            [&absence] { absence.both_mpis_begun(); }}),
       signals_(job, events, [&input](bool was_stopped) { input.resume(was_stopped); }) {}
 

@@ -212,6 +212,12 @@ bool EventRouter::route_wait(Host& host, const Frame& frame) {
         sinks_.tensor_stalled(stalled);
         return true;
       });
+    case Type::kCallStalled:
+      return handle_message<wire::CallStalled>(frame, [&](const wire::CallStalled& stalled) {
+        if (!stalled.stall.is_plausible() || !job_.slots.runs_on(stalled.by, host.id)) return false;
+        sinks_.call_stalled(stalled);
+        return true;
+      });
     default:
       return false;
   }

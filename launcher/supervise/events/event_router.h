@@ -23,6 +23,7 @@ struct RouterSinks {
   std::function<void(const std::string& text)> note;
   std::function<void(const wire::FenceStalled&)> fence_stalled;
   std::function<void(const wire::TensorStalled&)> tensor_stalled;
+  std::function<void(const wire::CallStalled&)> call_stalled;
   std::function<void()> both_mpis_begun;  // some ranks began MPI by PMIx, some by PMI-1
 };
 

@@ -112,6 +112,7 @@ std::string FrameAllowance::take(const Frame& frame, TimePoint now) {
       return reports_.take(now) ? "" : sent(" too often");
     case Type::kFenceStalled:
     case Type::kTensorStalled:
+    case Type::kCallStalled:
     case Type::kMpiMissed:
     case Type::kMpiBegun:
       return reports_.take(now) ? "" : sent(" too often");

@@ -287,8 +287,9 @@ asio::awaitable<void> set_up_hosts(LaunchContext& context) {
     setup.lost_after_s = std::chrono::duration<double>(job.spec.ending.lost_after).count();
     setup.grace_s = Seconds(job.grace(EndedBy::kJob)).count();
     setup.grace_after_signal_s = Seconds(job.grace(EndedBy::kScheduler)).count();
-    setup.stall_s = std::chrono::duration<double>(job.knobs.stall_limit).count();
-    setup.stall_end_s = std::chrono::duration<double>(job.knobs.stall_end).count();
+    setup.stalls.warning_s = std::chrono::duration<double>(job.knobs.stall_limit).count();
+    setup.stalls.end_s = std::chrono::duration<double>(job.knobs.stall_end).count();
+    setup.stalls.call_end_s = std::chrono::duration<double>(job.knobs.call_end).count();
     setup.hold_port = host.id == job.slots.epoch().hosts.front();
     setup.master_port = job.spec.environment.master_port;
     setup.release_port = !job.spec.environment.hold_port;

@@ -13,8 +13,8 @@ constexpr std::size_t kMostThreads = 2000;
 constexpr std::size_t kMostFrameBytes = 300;
 
 // A thread with such an innermost frame waits.
-constexpr const char* kIdlePython[] = {
-    "/threading.py:", "/queue.py:", "/selectors.py:", "/socket.py:", "/connection.py:"};
+constexpr const char* kIdlePython[] = {"/threading.py:", "/queue.py:",      "/selectors.py:",
+                                       "/socket.py:",    "/connection.py:", "/_hvrun_waits.py:"};
 constexpr const char* kIdleNative[] = {
     "futex",    "cond_wait", "cond_timedwait", "poll", "select",    "accept", "nanosleep",
     "sem_wait", "pause",     "sigwait",        "recv", "semaphore", "read",   "io_getevents"};

@@ -104,30 +104,45 @@ int StackInquiry::first_waiting_rank(const std::vector<int>& missing) const {
 }
 
 bool StackInquiry::is_reported(const Stall& stall) const {
-  return std::all_of(stall.missing.begin(), stall.missing.end(), [&](int rank) {
-    const auto reported = reported_.find(rank);
-    return reported != reported_.end() && stall.since < reported->second;
-  });
+  return !stall.missing.empty() &&
+         std::all_of(stall.missing.begin(), stall.missing.end(), [&](int rank) {
+           const auto reported = reported_.find(rank);
+           return reported != reported_.end() && stall.since < reported->second;
+         });
+}
+
+// Something else ends the job.
+bool StackInquiry::is_obsolete() const {
+  return job_.stop() || job_.stage.is_ending() || (job_.policy && job_.policy->failed());
 }
 
 asio::awaitable<void> StackInquiry::report_stalls() {
   while (!stalls_.empty()) {
     Stall stall = std::move(stalls_.front());
     stalls_.pop_front();
-    const bool has_failed = job_.policy && job_.policy->failed();
-    if (job_.stop() || job_.stage.is_ending() || has_failed || is_reported(stall)) continue;
+    if (is_obsolete() || is_reported(stall)) continue;
     for (const int rank : stall.missing) reported_[rank] = now();
-    if (stall.waiting < 0) stall.waiting = first_waiting_rank(stall.missing);
-    std::vector<int> ranks = std::move(stall.missing);
-    ranks.resize(std::min(ranks.size(), kNamedMissing));
-    if (stall.waiting >= 0) ranks.push_back(stall.waiting);
+    std::vector<int> ranks = ranks_to_ask(stall);
     co_await report(std::move(stall.text), std::move(ranks), false);
   }
   is_reporting_ = false;
 }
 
+std::vector<int> StackInquiry::ranks_to_ask(const Stall& stall) const {
+  std::vector<int> ranks = stall.missing;
+  if (ranks.empty()) return ranks;
+  ranks.resize(std::min(ranks.size(), kNamedMissing));
+  const int waiting = stall.waiting < 0 ? first_waiting_rank(stall.missing) : stall.waiting;
+  if (waiting >= 0) ranks.push_back(waiting);
+  return ranks;
+}
+
 void StackInquiry::add_stall(Stall stall) {
-  if (stall.missing.empty() || is_reported(stall) || stalls_.size() == kMostWaitingStalls) return;
+  if (!stall.missing.empty() && !is_reported(stall)) enqueue(std::move(stall));
+}
+
+void StackInquiry::enqueue(Stall stall) {
+  if (stalls_.size() == kMostWaitingStalls) return;
   stalls_.push_back(std::move(stall));
   if (std::exchange(is_reporting_, true)) return;
   asio::co_spawn(job_.executor, report_stalls(), asio::detached);
@@ -148,6 +163,23 @@ void StackInquiry::add_tensor_stall(const wire::TensorStalled& stalled) {
                  " for " + ranges_of("rank", missing) + more +
                  "; where they stand, and one that waits:",
              missing, now() - waited, static_cast<int>(stalled.by)});
+}
+
+void StackInquiry::add_call_stall(const wire::CallStalled& stalled) {
+  const wire::CallStall& stall = stalled.stall;
+  const Duration waited = bounded_seconds(stall.waited_s);
+  const std::string text = "rank " + std::to_string(stalled.by) + " has waited over " +
+                           format_duration(waited) + " in " + printable(stall.call) +
+                           (stall.place.empty() ? "" : " (" + printable(stall.place) + ")");
+  if (stall.is_too_long && is_obsolete()) return;
+  if (stall.is_too_long)
+    return job_.request_stop({StopReason::Kind::kStalled, 0,
+                              text + ": the job ends (HVRUN_STALL_SHUTDOWN_SECONDS)",
+                              "see above what the other ranks do; a longer time lets them go on"});
+  // Who begins to wait while others wait joins their stall.
+  const bool is_new = !call_stalled_ || now() - waited >= *call_stalled_;
+  call_stalled_ = now();
+  if (is_new) enqueue({text + "; where the ranks stand:", {}, now() - waited});
 }
 
 }  // namespace hv::launcher

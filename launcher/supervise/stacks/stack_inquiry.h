@@ -8,6 +8,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,14 +30,17 @@ class StackInquiry {
   // Ranks that others wait for.
   struct Stall {
     std::string text;          // "tensor 'w' has waited 61 s for rank 3"
-    std::vector<int> missing;  // ascending
-    TimePoint since;
+    std::vector<int> missing;  // ascending; empty: not known, so that all ranks are asked
+    TimePoint since{};
     int waiting = -1;  // a rank that waits; -1: any that is not missing
   };
   // Reports it while the job continues. A stall that overlaps a reported one with the same ranks is
   // not reported again.
   void add_stall(Stall stall);
   void add_tensor_stall(const wire::TensorStalled& stalled);
+  // A rank waits in torch.distributed, which does not say for whom. A wait that is too long ends
+  // the job.
+  void add_call_stall(const wire::CallStalled& stalled);
 
  private:
   struct Answer {
@@ -46,7 +50,10 @@ class StackInquiry {
   // ranks: empty: all that run.
   boost::asio::awaitable<void> report(std::string text, std::vector<int> ranks, bool is_end);
   boost::asio::awaitable<void> report_stalls();
+  void enqueue(Stall stall);
+  std::vector<int> ranks_to_ask(const Stall& stall) const;
   bool is_reported(const Stall& stall) const;
+  bool is_obsolete() const;
   bool send_requests(std::uint32_t number, const std::vector<int>& ranks);
   bool have_all_answered(std::uint32_t number) const;
   Answer collect_answer(std::uint32_t number);
@@ -54,10 +61,11 @@ class StackInquiry {
 
   Job& job_;
   const Console& console_;
-  std::uint32_t number_ = 0;           // of the last request
-  bool is_reporting_ = false;          // report_stalls() runs
-  std::deque<Stall> stalls_;           // not reported yet
-  std::map<int, TimePoint> reported_;  // ranks that were waited for, and when that was reported
+  std::uint32_t number_ = 0;               // of the last request
+  bool is_reporting_ = false;              // report_stalls() runs
+  std::deque<Stall> stalls_;               // not reported yet
+  std::map<int, TimePoint> reported_;      // ranks that were waited for, and when that was reported
+  std::optional<TimePoint> call_stalled_;  // when a rank has last reported that it waits in a call
 };
 
 }  // namespace hv::launcher

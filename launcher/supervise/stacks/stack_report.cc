@@ -80,6 +80,20 @@ void add_other_threads(const std::vector<ThreadStack>& threads, StackGroup* grou
   group->idle = std::max(group->idle, idle);
 }
 
+// Python's multiprocessing runs such a process for itself, beside a program's workers.
+bool is_of_multiprocessing(const Frames& innermost_first) {
+  const std::size_t most = std::min<std::size_t>(innermost_first.size(), 2);
+  return std::any_of(innermost_first.begin(), innermost_first.begin() + static_cast<long>(most),
+                     [](const std::string& frame) {
+                       const bool is_main = frame.ends_with(" in main");
+                       const auto has = [&frame](const char* file) {
+                         return frame.find(file) != std::string::npos;
+                       };
+                       return is_main && (has("/multiprocessing/resource_tracker.py:") ||
+                                          has("/multiprocessing/forkserver.py:"));
+                     });
+}
+
 // The native threads of a Python program (hvrun's engine, thread pools) are left out: there are as
 // many as cores, and they explain nothing.
 void add_stack(const StackOfRank& stack, bool is_other_process,
@@ -88,6 +102,7 @@ void add_stack(const StackOfRank& stack, bool is_other_process,
   const std::vector<ThreadStack> python = python_stacks(stacks.python);
   const std::vector<ThreadStack> native = native_stacks(stacks.native);
   const ThreadStack* const main = main_of(python);
+  if (is_other_process && main && is_of_multiprocessing(main->frames)) return;
   const ThreadStack* const native_main = main_of(native);
   StackPosition position{
       is_other_process, {}, {}, "", printable(stacks.state), printable(stacks.problem, 1000)};
@@ -164,7 +179,7 @@ std::string describe_group(const StackPosition& position, const StackGroup& grou
     text += other_threads(group);
     if (position.python.empty() && runs_python(position.native))
       text += std::string("\n") + kStackIndent +
-              "Python's own lines are told of programs that import hvrun";
+              "Python's own lines need HVRUN_PYTHON_START=1, no -I, -E or -S, and Python 3.8";
     if (!position.problem.empty()) text += std::string("\n") + kStackIndent + position.problem;
   } else {
     text += ": " + (position.problem.empty() ? "nothing is known of its stack" : position.problem);

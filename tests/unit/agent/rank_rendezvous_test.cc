@@ -120,8 +120,8 @@ TEST_CASE("ranks put, fence and get through the agent, and a loss is reported to
 TEST_CASE(
     "a wait at a fence is reported at its limit, at twice, four times that, and as too long") {
   wire::SetupRequest setup;
-  setup.stall_s = 0.05;
-  setup.stall_end_s = 0.15;
+  setup.stalls.warning_s = 0.05;
+  setup.stalls.end_s = 0.15;
   MeetingJob job(2, setup);
   RawRank zero(job.socket);
   zero.join(0);
@@ -139,8 +139,8 @@ TEST_CASE(
 
 TEST_CASE("a wait at a fence is reported once a stopped job goes on") {
   wire::SetupRequest setup;
-  setup.stall_s = 0;
-  setup.stall_end_s = 0.2;
+  setup.stalls.warning_s = 0;
+  setup.stalls.end_s = 0.2;
   MeetingJob job(2, setup);
   job.client.send(wire::Silence{1, true});
   (void)job.client.expect<wire::SilenceNoted>();

@@ -20,7 +20,8 @@ struct Host {
                {[](wire::FenceIn) {},
                 [](const wire::RankLost&) {},
                 {},
-                [this](const wire::TensorStalled& told) { stalls.push_back(told); }}) {
+                [this](const wire::TensorStalled& told) { stalls.push_back(told); },
+                [this](const wire::CallStalled& told) { calls.push_back(told); }}) {
     REQUIRE(socket.listen(random_hex(12), 0).ok());
     socket.expect({0});
     REQUIRE(connect_unix(socket.name(), &rank).ok());
@@ -33,6 +34,7 @@ struct Host {
   }
 
   std::vector<wire::TensorStalled> stalls;
+  std::vector<wire::CallStalled> calls;
   EventLoop loop;
   RankSocket socket;
   UniqueFd rank;
@@ -79,4 +81,23 @@ TEST_CASE("a rank's stall is passed on with its rank, and an implausible stall i
   host.say(encode_frame_of(rendezvous::Stalled{{61, {}, 0, "w"}}));
   host.loop.run_once(now());
   CHECK(host.stalls.size() == 1);
+}
+
+TEST_CASE("a wait is passed on from a connection that has not joined, if it may be a rank's here") {
+  Host host;
+  const auto say_alone = [&host](const rendezvous::Waits& waits) {
+    UniqueFd connection;
+    REQUIRE(connect_unix(host.socket.name(), &connection).ok());
+    const std::string bytes = encode_frame_of(waits);
+    REQUIRE(send_all(connection.get(), bytes.data(), bytes.size(), std::chrono::seconds(5)).ok());
+    for (int round = 0; round < 3; ++round) host.loop.run_once(now());
+  };
+  say_alone({0, {61, false, "torch.distributed.all_reduce", "train.py:12"}});
+  REQUIRE(host.calls.size() == 1);
+  CHECK(host.calls[0].by == 0);
+  CHECK(host.calls[0].stall.place == "train.py:12");
+  say_alone({1, {61, false, "of another host", ""}});
+  say_alone({0, {-1, false, "of no time", ""}});
+  say_alone({0, {61, false, std::string(wire::kMaxCallText + 1, 'x'), ""}});
+  CHECK(host.calls.size() == 1);
 }

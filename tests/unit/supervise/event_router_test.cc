@@ -37,11 +37,12 @@ struct OneHost {
   std::size_t credit = 100;
   Job job{io.get_executor(), {}};
   JobEvents events{io.get_executor()};
-  EventRouter router{job,
-                     {[this](const wire::Output& output) { return output.bytes.size() <= credit; },
-                      [this](const wire::Result& result) { return result.bytes.size() <= credit; },
-                      [](std::uint32_t) {}, [](const std::string&) {},
-                      [](const wire::FenceStalled&) {}, [](const wire::TensorStalled&) {}, [] {}}};
+  EventRouter router{
+      job,
+      {[this](const wire::Output& output) { return output.bytes.size() <= credit; },
+       [this](const wire::Result& result) { return result.bytes.size() <= credit; },
+       [](std::uint32_t) {}, [](const std::string&) {}, [](const wire::FenceStalled&) {},
+       [](const wire::TensorStalled&) {}, [](const wire::CallStalled&) {}, [] {}}};
   Host& host = job.add_host({});
 
   OneHost() {
@@ -218,7 +219,8 @@ TEST_CASE("no other message changes the phase of a host") {
                                              receive(wire::MpiBegun{wire::kPmiEpoch}),
                                              receive(wire::RankLost{0, 0, "x"}),
                                              receive(wire::FenceStalled{1, false}),
-                                             receive(wire::TensorStalled{0, {1, {0}, 0, "w"}})})
+                                             receive(wire::TensorStalled{0, {1, {0}, 0, "w"}}),
+                                             receive(wire::CallStalled{0, {1, false, "c", "p"}})})
     CHECK(outcomes(event) == Outcomes{});
 }
 

@@ -110,6 +110,7 @@ TEST_CASE("heartbeats and reports come at a limited rate, in the long run") {
   trial.at += 24h;
   CHECK(trial.taken(wire::FenceStalled{1, false}, 100'000) == 10'000);
   CHECK(trial.take(wire::TensorStalled{}) == "its agent sent TensorStalled too often");
+  CHECK(trial.take(wire::CallStalled{}) == "its agent sent CallStalled too often");
   trial.at += 2s;
   CHECK(trial.taken(wire::MpiBegun{wire::kPmiEpoch}, 1000) == 200);
   CHECK(trial.take(wire::MpiMissed{wire::kPmiEpoch}) != "");

@@ -171,6 +171,30 @@ TEST_CASE("further processes of a rank come after all first ones") {
   CHECK(texts[1].find("another process (pid 7) of rank 0 on host a stands in") == 0);
 }
 
+TEST_CASE("processes that Python's multiprocessing runs for itself are left out beside a rank") {
+  const std::string library = "/usr/lib/python3.14/multiprocessing/";
+  const auto process = [](std::uint32_t pid, const std::string& innermost) {
+    StackOfRank stack = stack_of(0, "a",
+                                 "Current thread 0x1 (most recent call first):\n" + innermost +
+                                     "  File \"<string>\", line 1 in <module>\n");
+    stack.stacks.pid = pid;
+    return stack;
+  };
+  const auto frame = [](const std::string& file, const std::string& function) {
+    return "  File \"" + file + "\", line 7 in " + function + "\n";
+  };
+  const StackOfRank tracker = process(8, frame(library + "resource_tracker.py", "main"));
+  const StackOfRank server = process(9, frame("/usr/lib/python3.14/selectors.py", "select") +
+                                            frame(library + "forkserver.py", "main"));
+  const StackOfRank worker =
+      process(10, frame("w.py", "work") + frame(library + "forkserver.py", "_serve_one") +
+                      frame(library + "forkserver.py", "main"));
+  const auto texts = stack_groups({stack_of(0, "a", kPython), tracker, server, worker});
+  REQUIRE(texts.size() == 2);
+  CHECK(texts[1].find("another process (pid 10)") == 0);
+  CHECK(stack_groups({tracker}).size() == 1);  // a rank's only process
+}
+
 TEST_CASE("any bytes are parsed, and the text stays short") {
   std::mt19937 random(7);
   const std::string parts[] = {kPython, kElfutils, kGdb,    "#",         "#1 ",

@@ -64,6 +64,7 @@ std::vector<Sample> samples_of_starting() {
                     "0,1",
                     true,
                     {"eth0"}};
+  const StallTimes stalls{0.5, 2, 0.5};
   const std::string facts_bytes =
       text("node1") + text("x86_64") + u32(8) + u32(1) + text("0000:3b:00.0") + text("H200") +
       text("GPU-1") + u32(2) + u32(~0u) + text("p") + u8(1) + u32(1) + text("10.0.0.1") +
@@ -73,12 +74,12 @@ std::vector<Sample> samples_of_starting() {
       sample(Hello{1, "build", {12, 5}, {11, 4}, "0::/", -2, facts},
              u32(1) + text("build") + u32(12) + u64(5) + u32(11) + u64(4) + text("0::/") +
                  u64(-2ull) + facts_bytes),
-      sample(SetupRequest{"job", key, 3, 0.5, 2, 2, 0.5, 2, true, -1, false, "9-9", true,
+      sample(SetupRequest{"job", key, 3, 0.5, 2, 2, stalls, true, -1, false, "9-9", true,
                           LostAgent{{12, 5}, {11, 4}, "c", true}, true},
              text("job") + std::string(reinterpret_cast<const char*>(key.data()), key.size()) +
-                 u32(3) + u64(kHalf) + u64(kTwo) + u64(kTwo) + u64(kHalf) + u64(kTwo) + u8(1) +
-                 u32(-1ull) + u8(0) + text("9-9") + u8(1) + u8(1) + u32(12) + u64(5) + u32(11) +
-                 u64(4) + text("c") + u8(1) + u8(1)),
+                 u32(3) + u64(kHalf) + u64(kTwo) + u64(kTwo) + u64(kHalf) + u64(kTwo) + u64(kHalf) +
+                 u8(1) + u32(-1ull) + u8(0) + text("9-9") + u8(1) + u8(1) + u32(12) + u64(5) +
+                 u32(11) + u64(4) + text("c") + u8(1) + u8(1)),
       sample(SetupReply{"@agent", 29500, 4000, true, true, 7},
              text("@agent") + u32(29500) + u32(4000) + u8(1) + u8(1) + u32(7)),
       sample(
@@ -148,6 +149,8 @@ std::vector<Sample> samples_of_wiring() {
       sample(WiringReply{true, "why", "mend"}, u8(1) + text("why") + text("mend")),
       sample(MpiMissed{2}, u32(2)),
       sample(MpiBegun{2}, u32(2)),
+      sample(CallStalled{1, {2, true, "c", "p"}},
+             u32(1) + u64(kTwo) + u8(1) + text("c") + text("p")),
   };
 }
 
@@ -224,7 +227,7 @@ std::vector<Sample> samples() {
 TEST_CASE("each type has its own number, and each a message") {
   const std::set<int> numbers{1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 20,
                               21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 40, 41, 42, 43,
-                              44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57};
+                              44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58};
   std::set<int> seen;
   for (const Sample& each : samples()) seen.insert(static_cast<int>(each.type));
   CHECK(seen == numbers);
@@ -351,8 +354,8 @@ TEST_CASE("every message has a name of its own, and what is none is told by its 
   for (int type = 0; type < 256; ++type) names.insert(name_of(static_cast<std::uint8_t>(type)));
   CHECK(names.size() == 256);
   CHECK(names.count("message type 0") == 1);
-  CHECK(names.count("message type " +
-                    std::to_string(static_cast<int>(Type::kGraceAfterSignal) + 1)) == 1);
+  CHECK(names.count("message type " + std::to_string(static_cast<int>(Type::kCallStalled) + 1)) ==
+        1);
   for (const auto& [first, last] :
        {std::pair(Type::kHello, Type::kPairReply), std::pair(Type::kOutput, Type::kResult),
         std::pair(Type::kFenceIn, Type::kGraceAfterSignal)})
